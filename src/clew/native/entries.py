@@ -1,0 +1,388 @@
+"""The entries of a call frame information section: CIEs and FDEs, found and their headers read (DWARF 5, 6.4.1; LSB 5, 10.6).
+
+One pass over the section. CIEs become :class:`CieRecord` objects, for there are few; FDEs become columns of numbers, for
+there may be a hundred thousand. An entry that cannot be read is a problem (offset, message) and costs nothing but itself;
+a length that runs past the section's end ends the pass, since nothing behind it can be found again.
+"""
+
+import cython
+import numpy as np
+
+if cython.compiled:
+    from cython.cimports.clew.native.cursor import ONES, Cursor
+    from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
+else:
+    from clew.native.cursor import ONES, Cursor
+
+    int64_t = uint8_t = uint32_t = uint64_t = int32_t = cython.longlong
+
+from clew.native.cursor import Malformed, Truncated
+
+#: Problems kept with their text; beyond these only the count goes on, so that hostile input cannot fill the memory.
+MOST_PROBLEMS = 1000
+
+OMIT = 0xFF
+_NO_CIE = "the CIE pointer does not lead to a CIE"
+
+
+@cython.final
+@cython.cclass
+class CieRecord:
+    """A common information entry as read, field by field; see :class:`clew.read.dwarf_cfi.Cie` for their meanings."""
+
+    def __init__(self, offset, end, address_size):
+        self.offset = offset
+        self.end = self.program = end
+        self.address_size = address_size
+        self.lsda_encoding = self.personality_encoding = OMIT
+        self.augmentation = self.augmentation_data = b""
+        self.error = None
+        self.version = self.segment_size = self.fde_encoding = 0
+        self.sized = self.signal = self.key_b = self.tagged = self.opaque = False
+        self.code_alignment = self.data_alignment = self.return_address = self.personality = 0
+
+
+@cython.final
+@cython.cclass
+class Entries(Cursor):
+    """All entries of one section.
+
+    Args:
+        data: the section's bytes.
+        address: the address that the section is loaded at; pc-relative pointers stand on it.
+        eh: whether it is ``.eh_frame`` (else ``.debug_frame``): how CIEs and terminators are told.
+        big: big-endian.
+        address_size: of the file's class, for CIEs that do not state their own.
+        text_base, data_base: what ``DW_EH_PE_textrel`` and ``DW_EH_PE_datarel`` are relative to, or None.
+
+    After construction ``columns`` is a tuple of arrays, one element an FDE, in file order: offset, end and program (u4,
+    section offsets), cie (i4, index into ``cies``), start, stop, lsda (u8, addresses; ``stop`` is exclusive).
+    """
+
+    def __init__(self, data, address, eh, big, address_size, text_base=None, data_base=None):
+        if len(data) >= 1 << 32:
+            raise Malformed("call frame information of 4 GiB or more is not supported")
+        Cursor.__init__(self, data, 0, None, big)
+        self.eh = eh
+        self.address = address
+        self.address_size = address_size
+        self.has_text = text_base is not None
+        self.has_data = data_base is not None
+        self.text_base = text_base or 0
+        self.data_base = data_base or 0
+        self.function_base = 0
+        self.cies = []
+        self.cie_at = {}
+        self.problems = []
+        self.problem_count = 0
+        self.terminators = []
+        self.count = self.at = self.after = 0
+        self.cie_index = -1
+        # The smallest FDE that can be read takes ten bytes: length, CIE pointer, two one-byte numbers.
+        capacity = len(data) // 10 + 1
+        arrays = [np.empty(capacity, code) for code in ("u4", "u4", "u4", "i4", "u8", "u8", "u8")]
+        self.offset, self.finish, self.program, self.cie, self.start, self.stop, self.lsda = arrays
+        self.walk()
+        # Releases what was not filled; most of it was never touched.
+        self.offset = self.finish = self.program = self.cie = self.start = self.stop = self.lsda = None
+        for array in arrays:
+            array.resize(self.count, refcheck=False)
+        self.columns = tuple(arrays)
+
+    def report(self, offset, message):
+        """Keeps a problem, or only counts it when there are too many."""
+        self.problem_count += 1
+        if self.problem_count <= MOST_PROBLEMS:
+            self.problems.append((offset, message))
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def mask(self, size: cython.size_t) -> uint64_t:
+        return ONES >> (64 - 8 * size)
+
+    def walk(self):
+        """Reads all entries, in file order; one that cannot be read is reported and passed over."""
+        size: cython.size_t = len(self.data)
+        while self.at < size:
+            try:
+                self.walk_on()
+            except Malformed as error:
+                self.report(self.at, str(error))
+                self.at = self.after
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def walk_on(self) -> cython.int:
+        """Reads entries from ``at`` on, up to the end or the first that cannot be read; ``after`` is where that one ends."""
+        size: cython.size_t = len(self.data)
+        field: cython.size_t
+        width: cython.size_t
+        length: uint64_t
+        ident: uint64_t
+        last: cython.size_t = size
+        record: CieRecord = None
+        while self.at < size:
+            self.after = size
+            self.pos = self.at
+            self.end = size
+            if size - self.at < 4:
+                raise Truncated("the section ends inside an entry's length")
+            length = self.fixed(4)
+            width = 4
+            if length == 0:
+                self.terminate()
+                continue
+            if length == 0xFFFFFFFF:
+                if size - self.pos < 8:
+                    raise Truncated("the section ends inside an entry's 64-bit length")
+                length = self.fixed(8)
+                width = 8
+            field = self.pos
+            if length > size - field:
+                raise Truncated("the entry's length runs past the end of the section")
+            self.after = self.end = field + length
+            if length < width:
+                raise Truncated("the entry is too short for its CIE pointer")
+            ident = self.fixed(width)
+            if self.is_cie(ident, width):
+                if self.at not in self.cie_at:
+                    self.cie_at[self.at] = self.read_cie(self.at)
+            else:
+                if self.eh:
+                    # Relative to the field itself, backwards; a CIE behind its FDE makes it negative.
+                    if width == 4 and ident >> 31:
+                        ident |= ONES << 32
+                    ident = (field - ident) & ONES
+                if ident != last or record is None:
+                    if ident >= size:
+                        raise Malformed(_NO_CIE)
+                    last = ident
+                    self.cie_index = self.find_cie(last)
+                    if self.cie_index < 0:
+                        last = size
+                        raise Malformed(_NO_CIE)
+                    record = self.cies[self.cie_index]
+                    self.pos = field + width
+                    self.end = self.after
+                self.read_fde(record)
+            self.at = self.after
+        return 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def is_cie(self, ident: uint64_t, width: cython.size_t) -> cython.bint:
+        """Whether the field after the length marks a CIE: 0 in ``.eh_frame``, all ones in ``.debug_frame``."""
+        if self.eh:
+            return ident == 0
+        return ident == ONES >> (64 - 8 * width)
+
+    def terminate(self):
+        """Passes over a terminator, and over the zeros that follow it, as one."""
+        size: cython.size_t = len(self.data)
+        start: cython.size_t = self.at
+        while size - self.pos >= 4 and self.fixed(4) == 0:
+            self.at = self.pos
+        self.at = max(self.at, start + 4)
+        self.terminators.append((start, self.at))
+
+    def find_cie(self, at: cython.size_t) -> cython.Py_ssize_t:
+        """The index of the CIE at an offset, reading it first where it stands behind its FDE; -1 where there is none."""
+        known = self.cie_at.get(at)
+        if known is not None:
+            return known
+        size: cython.size_t = len(self.data)
+        width: cython.size_t = 4
+        self.pos = at
+        self.end = size
+        index: cython.Py_ssize_t = -1
+        try:
+            length: uint64_t = self.fixed(4)
+            if length == 0xFFFFFFFF:
+                width = 8
+                length = self.fixed(8)
+            if length <= size - self.pos and length >= width:
+                self.end = self.pos + length
+                if self.is_cie(self.fixed(width), width):
+                    index = self.read_cie(at)
+        except Truncated:
+            index = -1
+        self.cie_at[at] = index
+        return index
+
+    def read_cie(self, at: cython.size_t) -> cython.Py_ssize_t:
+        """Reads the CIE whose entry starts at ``at`` and whose header was read; the window is the entry's."""
+        record: CieRecord = CieRecord(at, self.end, self.address_size)
+        try:
+            self.read_cie_fields(record)
+        except Malformed as error:
+            record.error = str(error)
+            self.report(at, f"this CIE cannot be used: {error}")
+        self.cies.append(record)
+        return len(self.cies) - 1
+
+    def read_cie_fields(self, record: CieRecord):
+        """Fills a record from the version on (DWARF 5, 6.4.1; LSB 5, 10.6.1.1)."""
+        record.version = self.fixed(1)
+        if record.version not in (1, 3, 4):
+            raise Malformed(f"its version is {record.version}, not 1, 3 or 4")
+        begin: cython.size_t = self.pos
+        while self.fixed(1):
+            pass
+        augmentation = bytes(self.data[begin : self.pos - 1])
+        record.augmentation = augmentation
+        if augmentation == b"eh":
+            # gcc 2 puts the address of its exception table here; nothing that unwinds needs it.
+            self.skip(self.address_size)
+        if record.version == 4:
+            record.address_size = self.fixed(1)
+            record.segment_size = self.fixed(1)
+            if record.address_size not in (2, 4, 8):
+                raise Malformed(f"its address size is {record.address_size}")
+            if record.segment_size > 8:
+                raise Malformed(f"its segment selector size is {record.segment_size}")
+        if augmentation not in (b"", b"eh", b"armcc+") and not augmentation.startswith(b"z"):
+            # "Only the following fields can be read" (DWARF 5, 6.4.1): the ranges of its FDEs, and no rules.
+            record.opaque = True
+            raise Malformed(f"its augmentation {augmentation!r} is unknown and has no length")
+        record.code_alignment = self.uleb()
+        record.data_alignment = self.sleb()
+        if not -(1 << 20) < record.data_alignment < 1 << 20:
+            raise Malformed("its data alignment factor is out of all proportion")
+        record.return_address = self.fixed(1) if record.version == 1 else self.uleb()
+        if record.return_address > 0xFFFF:
+            raise Malformed("its return address column is out of all proportion")
+        if augmentation.startswith(b"z"):
+            record.sized = True
+            length = self.uleb()
+            if length > self.end - self.pos:
+                raise Truncated("its augmentation data run past its end")
+            outer: cython.size_t = self.end
+            self.end = self.pos + length
+            record.augmentation_data = bytes(self.data[self.pos : self.end])
+            record.program = self.end
+            self.read_augmentation(record, augmentation)
+            self.end = outer
+        else:
+            record.program = self.pos
+
+    def read_augmentation(self, record: CieRecord, augmentation):
+        """Letters after ``z``: L, R, P take data; S, B, G take none; at an unknown one the rest is skipped by length."""
+        for letter in augmentation[1:]:
+            if letter == 0x4C:  # L
+                record.lsda_encoding = self.fixed(1)
+            elif letter == 0x52:  # R
+                record.fde_encoding = self.fixed(1)
+            elif letter == 0x50:  # P
+                record.personality_encoding = self.fixed(1)
+                if record.personality_encoding != OMIT:
+                    record.personality = self.encoded(record.personality_encoding & 0x7F, 0)
+            elif letter == 0x53:  # S
+                record.signal = True
+            elif letter == 0x42:  # B
+                record.key_b = True
+            elif letter == 0x47:  # G
+                record.tagged = True
+            else:
+                break
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def encoded(self, encoding: uint8_t, size: cython.size_t) -> uint64_t:
+        """A pointer in a ``DW_EH_PE`` encoding (LSB 5, 10.5.1), masked to ``size`` bytes (0: the file's address size).
+
+        A null pointer stays null whatever it is relative to.
+        """
+        value: uint64_t
+        base: uint64_t = 0
+        form: cython.uint = encoding & 0x0F
+        relative: cython.uint = encoding & 0x70
+        if size == 0:
+            size = self.address_size
+        if relative == 0x50:  # DW_EH_PE_aligned: to the next multiple of the address size, in memory
+            if encoding & 0x0F:
+                raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
+            self.skip((0 - (self.address + self.pos)) & (size - 1))
+        here: uint64_t = self.address + self.pos
+        if form == 0:
+            value = self.fixed(size)
+        elif form == 0x0B:
+            value = self.fixed_signed(4)
+        elif form == 0x03:
+            value = self.fixed(4)
+        elif form == 0x0C or form == 0x04:
+            value = self.fixed(8)
+        elif form == 0x0A:
+            value = self.fixed_signed(2)
+        elif form == 0x02:
+            value = self.fixed(2)
+        elif form == 0x08:
+            value = self.fixed_signed(size)
+        elif form == 0x01:
+            value = self.uleb()
+        elif form == 0x09:
+            value = self.sleb()
+        else:
+            raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
+        if value == 0:
+            return 0
+        if relative == 0x10:
+            base = here
+        elif relative == 0x20:
+            if not self.has_text:
+                raise Malformed("a pointer is relative to the text section, which is not known")
+            base = self.text_base
+        elif relative == 0x30:
+            if not self.has_data:
+                raise Malformed("a pointer is relative to the data section, which is not known")
+            base = self.data_base
+        elif relative == 0x40:
+            base = self.function_base
+        elif relative > 0x50:
+            raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
+        return (value + base) & self.mask(size)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def read_fde(self, record: CieRecord) -> cython.int:
+        """Reads the FDE whose fields after the CIE pointer begin here; the window is the entry's."""
+        size: cython.size_t = record.address_size
+        encoding: uint8_t = record.fde_encoding
+        program: cython.size_t = self.after
+        start: uint64_t
+        length: uint64_t
+        lsda: uint64_t = 0
+        if record.error is not None and not record.opaque:
+            raise Malformed("its CIE cannot be used")
+        if record.segment_size:
+            self.skip(record.segment_size)
+        if encoding == 0xFF or encoding & 0x80:
+            raise Malformed(f"the pointer encoding {encoding:#x} cannot say where a function starts")
+        self.function_base = 0
+        start = self.encoded(encoding, size)
+        # The range is a length: the format of the encoding, never its base (LSB 5, 10.6.1.2).
+        length = self.encoded(encoding & 0x07, size)
+        if length > self.mask(size) - start:
+            raise Malformed("its range runs past the end of the address space")
+        if record.sized:
+            length_of_augmentation: uint64_t = self.uleb()
+            if length_of_augmentation > self.after - self.pos:
+                raise Truncated("its augmentation data run past its end")
+            program = self.pos + length_of_augmentation
+            if record.lsda_encoding != 0xFF and length_of_augmentation:
+                self.end = program
+                self.function_base = start
+                lsda = self.encoded(record.lsda_encoding & 0x7F, size)
+        elif not record.opaque:
+            program = self.pos
+        i: cython.size_t = self.count
+        self.offset[i] = self.at
+        self.finish[i] = self.after
+        self.program[i] = program
+        self.cie[i] = self.cie_index
+        self.start[i] = start
+        self.stop[i] = start + length
+        self.lsda[i] = lsda
+        self.count = i + 1
+        return 0

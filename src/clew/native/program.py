@@ -1,0 +1,421 @@
+"""Runs call frame programs (DWARF 5, 6.4.2) over numbered rules.
+
+The interpreter's state is not a set of columns but the number of a rule in the :class:`~clew.native.rulebook.Rulebook`,
+and an instruction is a step from one number to another. Steps are remembered: compilers write the same few prologues over
+and over, so nearly every instruction is one look-up. ``remember_state`` pushes a number.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.clew.native.cursor import ONES, SPREAD, Cursor
+    from cython.cimports.clew.native.entries import CieRecord
+    from cython.cimports.clew.native.expressionbook import ExpressionBook
+    from cython.cimports.clew.native.rulebook import Rulebook
+    from cython.cimports.libc.stdint import int32_t, int64_t, uint32_t, uint64_t
+else:
+    from clew.native.cursor import ONES, SPREAD, Cursor
+    from clew.native.entries import CieRecord
+    from clew.native.expressionbook import ExpressionBook
+    from clew.native.rulebook import Rulebook
+
+    int64_t = uint32_t = uint64_t = int32_t = cython.longlong
+
+from clew.native.columns import empty, enlarged, full, zeros
+from clew.native.cursor import Malformed
+
+#: What the vendor opcodes mean, by machine.
+GENERIC, AARCH64, SPARC, MIPS = range(4)
+
+#: ``DW_CFA_remember_state`` may nest this deep; compilers need two, and each level costs hostile input one byte.
+_DEEPEST = cython.declare(cython.size_t, 1024)
+
+# What a step changes: the CFA (whole, offset, register, expression), a register (restored; 8 + its kind), the context.
+_CFA = cython.declare(cython.uint, 1)
+_CFA_OFFSET = cython.declare(cython.uint, 2)
+_CFA_REGISTER = cython.declare(cython.uint, 3)
+_CFA_EXPRESSION = cython.declare(cython.uint, 4)
+_RESTORED = cython.declare(cython.uint, 5)
+_CONTEXT = cython.declare(cython.uint, 6)
+_WINDOW = cython.declare(cython.uint, 7)
+_UNDEFINED = cython.declare(cython.uint, 9)
+_SAME_VALUE = cython.declare(cython.uint, 10)
+_AT_CFA = cython.declare(cython.uint, 11)
+_CFA_PLUS = cython.declare(cython.uint, 12)
+_IN_REGISTER = cython.declare(cython.uint, 13)
+_AT_EXPRESSION = cython.declare(cython.uint, 14)
+_IS_EXPRESSION = cython.declare(cython.uint, 15)
+
+
+@cython.cclass
+class Interpreter(Cursor):
+    """The machine that turns programs into rows.
+
+    Args:
+        entries: the section's :class:`~clew.native.entries.Entries`.
+        data: the section's bytes.
+        dialect: which machine's vendor instructions are meant.
+        rows: how many rows may be emitted at the most.
+    """
+
+    def __init__(self, entries, data, dialect, rows):
+        Cursor.__init__(self, data, 0, None, entries.big)
+        self.address = entries.address
+        self.dialect = dialect
+        self.rules = Rulebook(len(data))
+        self.expressions = ExpressionBook(data)
+        self.initials = [None] * len(entries.cies)
+        slots = 4096 if len(data) < 1 << 19 else 16384
+        self.memo_shift = 64 - (slots.bit_length() - 1)
+        self.memo = full(4 * slots, 0xFFFFFFFFFFFFFFFF, "u8")
+        self.stack = empty(_DEEPEST, "i4")
+        self.depth = 0
+        self.current = None
+        self.numbered = [0]
+        self.number_of = full(1024, -1, "i4")
+        self.number_of[0] = 0
+        self.row_count = 0
+        self.any_args = False
+        self.row_start = empty(rows, "u8")
+        self.row_rule = empty(rows, "u4")
+        self.row_args = None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def enter(self, record: CieRecord, index: cython.size_t) -> cython.int:
+        """Makes a CIE the one in force, running its program the first time."""
+        self.current = None
+        self.code_alignment = record.code_alignment
+        self.data_alignment = record.data_alignment
+        self.address_size = record.address_size
+        self.encoding = record.fde_encoding
+        self.mask = ONES >> (64 - 8 * record.address_size)
+        initial = self.initials[index]
+        if initial is None:
+            context: uint32_t = record.return_address << 8
+            if record.signal:
+                context |= 1
+            if record.key_b:
+                context |= 8
+            self.initial = -1
+            try:
+                self.location = 0
+                self.depth = 0
+                initial = self.execute(record.program, record.end, ONES, self.rules.blank(context), False)
+            except Malformed as error:
+                initial = f"its CIE's program cannot be run: {error}"
+            self.initials[index] = initial
+        if isinstance(initial, str):
+            raise Malformed(initial)
+        self.initial = initial
+        self.current = record
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def execute(
+        self, at: cython.size_t, end: cython.size_t, limit: uint64_t, rule: int32_t, emit: cython.bint
+    ) -> int32_t:
+        """Runs the instructions in ``data[at:end]`` and answers with the rule in force after them.
+
+        ``location`` moves; with ``emit`` each move completes a row, and the last one ends at ``limit``. What would lie at or
+        beyond ``limit`` is not emitted: the end of an FDE is a hard boundary. Raises Malformed where the program makes no
+        sense; rows emitted so far are the caller's to take back.
+        """
+        data: cython.const[cython.uchar][::1] = self.data
+        location: uint64_t = self.location
+        delta: uint64_t
+        value: uint64_t
+        register: uint64_t
+        opcode: cython.uint
+        self.end = end
+        while at < end:
+            opcode = data[at]
+            at += 1
+            if opcode >= 0x40:
+                register = opcode & 0x3F
+                if opcode < 0x80:  # DW_CFA_advance_loc
+                    delta = register * self.code_alignment
+                    if delta:
+                        if emit:
+                            self.emit(location, rule)
+                        delta = (location + delta) & self.mask
+                        if delta < location:
+                            raise Malformed("the location wraps around")
+                        location = delta
+                        if location >= limit:
+                            self.location = location
+                            return rule
+                    continue
+                if opcode >= 0xC0:  # DW_CFA_restore
+                    rule = self.change(rule, _RESTORED, register, self.initial)
+                    continue
+                # DW_CFA_offset
+                if at < end and data[at] < 0x80:
+                    rule = self.change(rule, _AT_CFA, register, data[at] * self.data_alignment)
+                    at += 1
+                else:
+                    self.pos = at
+                    rule = self.change(rule, _AT_CFA, register, self.factored(self.uleb()))
+                    at = self.pos
+                continue
+            if opcode == 0x0E:  # DW_CFA_def_cfa_offset
+                if at < end and data[at] < 0x80:
+                    value = data[at]
+                    at += 1
+                else:
+                    self.pos = at
+                    value = self.uleb()
+                    at = self.pos
+                if value >> 63:
+                    raise Malformed("an offset is out of all proportion")
+                rule = self.change(rule, _CFA_OFFSET, 0, value)
+                continue
+            if opcode == 0x00:  # DW_CFA_nop
+                continue
+            if opcode == 0x0A:  # DW_CFA_remember_state
+                if self.depth >= _DEEPEST:
+                    raise Malformed("DW_CFA_remember_state nests too deep")
+                self.stack[self.depth] = rule
+                self.depth += 1
+                continue
+            if opcode == 0x0B:  # DW_CFA_restore_state
+                if self.depth == 0:
+                    raise Malformed("DW_CFA_restore_state without a remembered state")
+                self.depth -= 1
+                rule = self.stack[self.depth]
+                continue
+            self.pos = at
+            if 0x02 <= opcode <= 0x04 or opcode == 0x1D or opcode == 0x01:
+                if opcode == 0x01:  # DW_CFA_set_loc
+                    delta = self.target()
+                elif opcode == 0x1D:  # DW_CFA_MIPS_advance_loc8
+                    if self.dialect != MIPS:
+                        raise Malformed("the call frame instruction 0x1d is not defined for this machine")
+                    delta = (location + self.fixed(8) * self.code_alignment) & self.mask
+                else:  # DW_CFA_advance_loc1, 2, 4
+                    value = self.fixed(cython.cast(cython.size_t, 1) << (opcode - 2))
+                    delta = (location + value * self.code_alignment) & self.mask
+                at = self.pos
+                if delta == location:
+                    continue
+                if emit:
+                    self.emit(location, rule)
+                if delta < location:
+                    raise Malformed("the location goes back")
+                location = delta
+                if location >= limit:
+                    self.location = location
+                    return rule
+                continue
+            rule = self.operate(opcode, rule)
+            at = self.pos
+        self.location = location
+        if emit:
+            self.emit(location, rule)
+        return rule
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def operate(self, opcode: cython.uint, rule: int32_t) -> int32_t:
+        """One instruction that neither moves nor remembers, operands at ``pos``: the rule that follows from ``rule``."""
+        register: uint64_t
+        value: uint64_t
+        if opcode == 0x0C or opcode == 0x12:  # DW_CFA_def_cfa, _sf
+            register = self.uleb()
+            if opcode == 0x12:
+                return self.change(rule, _CFA, register, self.factored_signed(self.sleb()))
+            value = self.uleb()
+            if value >> 63:
+                raise Malformed("an offset is out of all proportion")
+            return self.change(rule, _CFA, register, value)
+        if opcode == 0x0D:  # DW_CFA_def_cfa_register
+            return self.change(rule, _CFA_REGISTER, self.uleb(), 0)
+        if opcode == 0x13:  # DW_CFA_def_cfa_offset_sf
+            return self.change(rule, _CFA_OFFSET, 0, self.factored_signed(self.sleb()))
+        if opcode == 0x0F:  # DW_CFA_def_cfa_expression
+            return self.change(rule, _CFA_EXPRESSION, 0, self.expression())
+        if opcode == 0x05 or opcode == 0x14:  # DW_CFA_offset_extended, DW_CFA_val_offset
+            register = self.uleb()
+            return self.change(rule, _AT_CFA if opcode == 0x05 else _CFA_PLUS, register, self.factored(self.uleb()))
+        if opcode == 0x11 or opcode == 0x15:  # DW_CFA_offset_extended_sf, DW_CFA_val_offset_sf
+            register = self.uleb()
+            return self.change(
+                rule, _AT_CFA if opcode == 0x11 else _CFA_PLUS, register, self.factored_signed(self.sleb())
+            )
+        if opcode == 0x06:  # DW_CFA_restore_extended
+            return self.change(rule, _RESTORED, self.uleb(), self.initial)
+        if opcode == 0x07:  # DW_CFA_undefined
+            return self.change(rule, _UNDEFINED, self.uleb(), 0)
+        if opcode == 0x08:  # DW_CFA_same_value
+            return self.change(rule, _SAME_VALUE, self.uleb(), 0)
+        if opcode == 0x09:  # DW_CFA_register
+            register = self.uleb()
+            value = self.uleb()
+            if value > 0xFFFF:
+                raise Malformed("a register number is out of all proportion")
+            return self.change(rule, _IN_REGISTER, register, value)
+        if opcode == 0x10 or opcode == 0x16:  # DW_CFA_expression, DW_CFA_val_expression
+            register = self.uleb()
+            return self.change(rule, _AT_EXPRESSION if opcode == 0x10 else _IS_EXPRESSION, register, self.expression())
+        if opcode == 0x2E:  # DW_CFA_GNU_args_size
+            value = self.uleb()
+            if value > 0xFFFFFFFF:
+                raise Malformed("an argument size is out of all proportion")
+            self.set_args(value)
+            return rule
+        if opcode == 0x2F:  # DW_CFA_GNU_negative_offset_extended
+            register = self.uleb()
+            return self.change(rule, _AT_CFA, register, -self.factored(self.uleb()))
+        return self.vendor(opcode, rule)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def vendor(self, opcode: cython.uint, rule: int32_t) -> int32_t:
+        """Instructions that mean different things on different machines."""
+        if opcode == 0x2D and self.dialect == SPARC:  # DW_CFA_GNU_window_save
+            return self.change(rule, _WINDOW, 0, self.address_size)
+        if self.dialect == AARCH64:
+            context: uint32_t = self.rules.context[rule]
+            if opcode == 0x2D:  # DW_CFA_AARCH64_negate_ra_state (aadwarf64, 4.4)
+                return self.change(rule, _CONTEXT, 0, context ^ 2)
+            if opcode == 0x2C:  # DW_CFA_AARCH64_negate_ra_state_with_pc
+                return self.change(rule, _CONTEXT, 0, context ^ 6)
+            if opcode == 0x2B:  # DW_CFA_AARCH64_set_ra_state: 0 not signed, 1 signed, 2 signed with the pc
+                state: uint64_t = self.uleb()
+                self.sleb()
+                if state > 2:
+                    raise Malformed("DW_CFA_AARCH64_set_ra_state sets a state that is not defined")
+                return self.change(rule, _CONTEXT, 0, (context & ~6) | (0 if state == 0 else 2 if state == 1 else 6))
+        raise Malformed(f"the call frame instruction {opcode:#04x} is not defined for this machine")
+
+    def set_args(self, size):
+        """``DW_CFA_GNU_args_size``: a fact of the row, not of its rule; rows get a column for it when first met."""
+        self.args_size = size
+        if size and not self.any_args:
+            self.any_args = True
+            # Mostly never touched: rows with argument sizes are rare and come late.
+            self.row_args = zeros(self.row_start.shape[0], "u4")
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-1, check=False)
+    def emit(self, start: uint64_t, rule: int32_t) -> cython.int:
+        """Adds a row."""
+        n: cython.size_t = self.row_count
+        number: int32_t = self.number_of[rule] if rule < self.number_of.shape[0] else -1
+        if number < 0:
+            number = self.give_number(rule)
+        self.row_start[n] = start
+        self.row_rule[n] = number
+        if self.any_args:
+            self.row_args[n] = self.args_size
+        self.row_count = n + 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def give_number(self, rule: int32_t) -> int32_t:
+        """The number under which the Table knows a rule: rules of no row get none."""
+        if rule >= self.number_of.shape[0]:
+            self.number_of = enlarged(self.number_of, 2 * rule, -1)
+        self.number_of[rule] = len(self.numbered)
+        self.numbered.append(rule)
+        return self.number_of[rule]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def factored(self, value: uint64_t) -> int64_t:
+        """An unsigned operand times the data alignment factor, which the CIE keeps below 2^20."""
+        if value >> 42:
+            raise Malformed("an offset is out of all proportion")
+        return cython.cast(int64_t, value) * self.data_alignment
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def factored_signed(self, value: int64_t) -> int64_t:
+        """A signed operand times the data alignment factor."""
+        if value >> 42 != 0 and value >> 42 != -1:
+            raise Malformed("an offset is out of all proportion")
+        return value * self.data_alignment
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def target(self) -> uint64_t:
+        """The operand of ``DW_CFA_set_loc``: an address, encoded as the FDE's start is."""
+        at: uint64_t = self.address + self.pos
+        form: cython.uint = self.encoding & 0x0F
+        value: uint64_t
+        if self.encoding & 0x70 not in (0, 0x10):
+            raise Malformed("DW_CFA_set_loc in an encoding that is not supported")
+        if form == 0:
+            value = self.fixed(self.address_size)
+        elif form == 1:
+            value = self.uleb()
+        elif form == 9:
+            value = self.sleb()
+        else:
+            size: cython.size_t = 2 if form & 7 == 2 else 4 if form & 7 == 3 else 8
+            if form & 8:
+                value = self.fixed_signed(size)
+            else:
+                value = self.fixed(size)
+        if self.encoding & 0x10:
+            value += at
+        return value & self.mask
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def expression(self) -> int64_t:
+        """The block operand of an expression instruction: its number."""
+        size: uint64_t = self.uleb()
+        at: cython.size_t = self.pos
+        self.skip(size)
+        return self.expressions.number(at, size)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-1, check=False)
+    def change(self, rule: int32_t, what: cython.uint, register: uint64_t, value: int64_t) -> int32_t:
+        """The step from a rule by one change, remembered or made."""
+        if register > 0xFFFF:
+            raise Malformed("a register number is out of all proportion")
+        key: uint64_t = cython.cast(uint64_t, rule) << 20 | register << 4 | what
+        bits: uint64_t = value & ONES
+        mix: uint64_t = ((key ^ bits << 24) * SPREAD) & ONES
+        at: cython.size_t = mix >> self.memo_shift << 2
+        if self.memo[at] == key and self.memo[at + 1] == bits:
+            return self.memo[at + 2]
+        made: int32_t = self.make(rule, what, register, value)
+        self.memo[at] = key
+        self.memo[at + 1] = bits
+        self.memo[at + 2] = made
+        return made
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def make(self, rule: int32_t, what: cython.uint, register: uint32_t, value: int64_t) -> int32_t:
+        """The step from a rule by one change, worked out."""
+        kind: cython.int = self.rules.cfa_kind[rule]
+        if what >= 8:
+            return self.rules.with_register(rule, register, what - 8, value)
+        if what == _RESTORED:
+            if self.initial < 0:
+                raise Malformed("DW_CFA_restore in a CIE has nothing to restore to")
+            return self.rules.with_restored(rule, self.initial, register)
+        if what == _CFA:
+            return self.rules.with_cfa(rule, 1, register, value)
+        if what == _CFA_OFFSET:
+            if kind != 1:
+                raise Malformed("an offset is given for a CFA that has no register")
+            return self.rules.with_cfa(rule, 1, self.rules.cfa_register[rule], value)
+        if what == _CFA_REGISTER:
+            if kind == 2:
+                raise Malformed("a register is given for a CFA that is an expression")
+            # gcc's RISC-V CIEs give only the register: the offset is 0 until one is given.
+            return self.rules.with_cfa(rule, 1, register, self.rules.cfa_value[rule])
+        if what == _CFA_EXPRESSION:
+            return self.rules.with_cfa(rule, 2, 0, value)
+        if what == _CONTEXT:
+            return self.rules.with_context(rule, value)
+        return self.rules.with_window(rule, value)

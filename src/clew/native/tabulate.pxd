@@ -1,0 +1,17 @@
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+
+from clew.native.program cimport Interpreter
+
+cdef class Tabulator(Interpreter):
+    cdef uint32_t[::1] kept, first_row
+    cdef readonly size_t kept_count
+    cdef readonly bint overlaps
+    cdef readonly list problems
+    cdef readonly size_t problem_count
+    cdef list cies
+    cdef size_t turn, mark
+    cdef uint64_t reach
+    cdef uint32_t[::1] offset, finish, program, order
+    cdef int32_t[::1] cie
+    cdef uint64_t[::1] start, stop
+    cdef int run_on(self) except -1
