@@ -19,7 +19,6 @@ ONES = 0xFFFFFFFFFFFFFFFF
 SPREAD = 0x9E3779B97F4A7C1
 
 
-
 class Malformed(Exception):
     """What was read makes no sense. Internal to the core: callers turn it into a clew.Problem or a clew.Error."""
 

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from clew.native.cursor cimport Cursor
+from clew.native.pointers cimport Pointers
 
 cdef class CieRecord:
     cdef readonly size_t offset, end, program
@@ -13,12 +13,8 @@ cdef class CieRecord:
     cdef readonly bytes augmentation, augmentation_data
     cdef readonly object error
 
-cdef class Entries(Cursor):
+cdef class Entries(Pointers):
     cdef readonly bint eh
-    cdef readonly uint64_t address
-    cdef readonly size_t address_size
-    cdef uint64_t text_base, data_base, function_base
-    cdef bint has_text, has_data
     cdef readonly list cies
     cdef readonly list problems
     cdef readonly size_t problem_count
@@ -31,8 +27,6 @@ cdef class Entries(Cursor):
     cdef uint32_t[::1] offset, finish, program
     cdef int32_t[::1] cie
     cdef uint64_t[::1] start, stop, lsda
-    cdef uint64_t mask(self, size_t size) noexcept
-    cdef uint64_t encoded(self, uint8_t encoding, size_t size) except? -1
     cdef int read_fde(self, CieRecord record) except -1
     cdef int walk_on(self) except -1
     cdef bint is_cie(self, uint64_t ident, size_t width) noexcept

@@ -9,10 +9,12 @@ import cython
 import numpy as np
 
 if cython.compiled:
-    from cython.cimports.clew.native.cursor import ONES, Cursor
+    from cython.cimports.clew.native.cursor import ONES
+    from cython.cimports.clew.native.pointers import OMIT, Pointers
     from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 else:
-    from clew.native.cursor import ONES, Cursor
+    from clew.native.cursor import ONES
+    from clew.native.pointers import OMIT, Pointers
 
     int64_t = uint8_t = uint32_t = uint64_t = int32_t = cython.longlong
 
@@ -21,7 +23,6 @@ from clew.native.cursor import Malformed, Truncated
 #: Problems kept with their text; beyond these only the count goes on, so that hostile input cannot fill the memory.
 MOST_PROBLEMS = 1000
 
-OMIT = 0xFF
 _NO_CIE = "the CIE pointer does not lead to a CIE"
 
 
@@ -44,7 +45,7 @@ class CieRecord:
 
 @cython.final
 @cython.cclass
-class Entries(Cursor):
+class Entries(Pointers):
     """All entries of one section.
 
     Args:
@@ -62,15 +63,8 @@ class Entries(Cursor):
     def __init__(self, data, address, eh, big, address_size, text_base=None, data_base=None):
         if len(data) >= 1 << 32:
             raise Malformed("call frame information of 4 GiB or more is not supported")
-        Cursor.__init__(self, data, 0, None, big)
+        Pointers.__init__(self, data, address, big, address_size, text_base, data_base)
         self.eh = eh
-        self.address = address
-        self.address_size = address_size
-        self.has_text = text_base is not None
-        self.has_data = data_base is not None
-        self.text_base = text_base or 0
-        self.data_base = data_base or 0
-        self.function_base = 0
         self.cies = []
         self.cie_at = {}
         self.problems = []
@@ -95,11 +89,9 @@ class Entries(Cursor):
         if self.problem_count <= MOST_PROBLEMS:
             self.problems.append((offset, message))
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
-    def mask(self, size: cython.size_t) -> uint64_t:
-        return ONES >> (64 - 8 * size)
+    def bases(self):
+        """What text- and data-relative pointers are relative to, or None."""
+        return (self.text_base if self.has_text else None, self.data_base if self.has_data else None)
 
     def walk(self):
         """Reads all entries, in file order; one that cannot be read is reported and passed over."""
@@ -288,62 +280,6 @@ class Entries(Cursor):
                 break
 
     @cython.cfunc
-    @cython.exceptval(-1, check=True)
-    def encoded(self, encoding: uint8_t, size: cython.size_t) -> uint64_t:
-        """A pointer in a ``DW_EH_PE`` encoding (LSB 5, 10.5.1), masked to ``size`` bytes (0: the file's address size).
-
-        A null pointer stays null whatever it is relative to.
-        """
-        value: uint64_t
-        base: uint64_t = 0
-        form: cython.uint = encoding & 0x0F
-        relative: cython.uint = encoding & 0x70
-        if size == 0:
-            size = self.address_size
-        if relative == 0x50:  # DW_EH_PE_aligned: to the next multiple of the address size, in memory
-            if encoding & 0x0F:
-                raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
-            self.skip((0 - (self.address + self.pos)) & (size - 1))
-        here: uint64_t = self.address + self.pos
-        if form == 0:
-            value = self.fixed(size)
-        elif form == 0x0B:
-            value = self.fixed_signed(4)
-        elif form == 0x03:
-            value = self.fixed(4)
-        elif form == 0x0C or form == 0x04:
-            value = self.fixed(8)
-        elif form == 0x0A:
-            value = self.fixed_signed(2)
-        elif form == 0x02:
-            value = self.fixed(2)
-        elif form == 0x08:
-            value = self.fixed_signed(size)
-        elif form == 0x01:
-            value = self.uleb()
-        elif form == 0x09:
-            value = self.sleb()
-        else:
-            raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
-        if value == 0:
-            return 0
-        if relative == 0x10:
-            base = here
-        elif relative == 0x20:
-            if not self.has_text:
-                raise Malformed("a pointer is relative to the text section, which is not known")
-            base = self.text_base
-        elif relative == 0x30:
-            if not self.has_data:
-                raise Malformed("a pointer is relative to the data section, which is not known")
-            base = self.data_base
-        elif relative == 0x40:
-            base = self.function_base
-        elif relative > 0x50:
-            raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
-        return (value + base) & self.mask(size)
-
-    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def read_fde(self, record: CieRecord) -> cython.int:
         """Reads the FDE whose fields after the CIE pointer begin here; the window is the entry's."""
@@ -357,20 +293,20 @@ class Entries(Cursor):
             raise Malformed("its CIE cannot be used")
         if record.segment_size:
             self.skip(record.segment_size)
-        if encoding == 0xFF or encoding & 0x80:
+        if encoding == OMIT or encoding & 0x80:
             raise Malformed(f"the pointer encoding {encoding:#x} cannot say where a function starts")
         self.function_base = 0
         start = self.encoded(encoding, size)
         # The range is a length: the format of the encoding, never its base (LSB 5, 10.6.1.2).
         length = self.encoded(encoding & 0x07, size)
-        if length > self.mask(size) - start:
+        if length > (ONES >> (64 - 8 * size)) - start:
             raise Malformed("its range runs past the end of the address space")
         if record.sized:
             length_of_augmentation: uint64_t = self.uleb()
             if length_of_augmentation > self.after - self.pos:
                 raise Truncated("its augmentation data run past its end")
             program = self.pos + length_of_augmentation
-            if record.lsda_encoding != 0xFF and length_of_augmentation:
+            if record.lsda_encoding != OMIT and length_of_augmentation:
                 self.end = program
                 self.function_base = start
                 lsda = self.encoded(record.lsda_encoding & 0x7F, size)

@@ -1,14 +1,13 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from clew.native.cursor cimport Cursor
+from clew.native.pointers cimport Pointers
 from clew.native.entries cimport CieRecord
 from clew.native.expressionbook cimport ExpressionBook
 from clew.native.rulebook cimport Rulebook
 
-cdef class Interpreter(Cursor):
+cdef class Interpreter(Pointers):
     cdef readonly Rulebook rules
     cdef readonly ExpressionBook expressions
-    cdef uint64_t address
     cdef int dialect
     cdef list initials
     cdef uint64_t[::1] memo
@@ -20,7 +19,7 @@ cdef class Interpreter(Cursor):
     cdef uint64_t code_alignment, mask
     cdef int64_t data_alignment
     cdef int32_t initial
-    cdef unsigned int address_size, encoding
+    cdef unsigned int cie_address_size, encoding
     # Where the program stands.
     cdef public uint64_t location
     cdef public uint32_t args_size
@@ -39,7 +38,6 @@ cdef class Interpreter(Cursor):
     cdef int32_t vendor(self, unsigned int opcode, int32_t rule) except -1
     cdef int64_t factored(self, uint64_t value) except? -1
     cdef int64_t factored_signed(self, int64_t value) except? -1
-    cdef uint64_t target(self) except? -1
     cdef int emit(self, uint64_t start, int32_t rule) except -1
     cdef int32_t operate(self, unsigned int opcode, int32_t rule) except -1
     cdef int32_t give_number(self, int32_t rule) except -1

@@ -8,15 +8,17 @@ and over, so nearly every instruction is one look-up. ``remember_state`` pushes 
 import cython
 
 if cython.compiled:
-    from cython.cimports.clew.native.cursor import ONES, SPREAD, Cursor
+    from cython.cimports.clew.native.cursor import ONES, SPREAD
     from cython.cimports.clew.native.entries import CieRecord
     from cython.cimports.clew.native.expressionbook import ExpressionBook
+    from cython.cimports.clew.native.pointers import Pointers
     from cython.cimports.clew.native.rulebook import Rulebook
     from cython.cimports.libc.stdint import int32_t, int64_t, uint32_t, uint64_t
 else:
-    from clew.native.cursor import ONES, SPREAD, Cursor
+    from clew.native.cursor import ONES, SPREAD
     from clew.native.entries import CieRecord
     from clew.native.expressionbook import ExpressionBook
+    from clew.native.pointers import Pointers
     from clew.native.rulebook import Rulebook
 
     int64_t = uint32_t = uint64_t = int32_t = cython.longlong
@@ -48,7 +50,7 @@ _IS_EXPRESSION = cython.declare(cython.uint, 15)
 
 
 @cython.cclass
-class Interpreter(Cursor):
+class Interpreter(Pointers):
     """The machine that turns programs into rows.
 
     Args:
@@ -59,8 +61,7 @@ class Interpreter(Cursor):
     """
 
     def __init__(self, entries, data, dialect, rows):
-        Cursor.__init__(self, data, 0, None, entries.big)
-        self.address = entries.address
+        Pointers.__init__(self, data, entries.address, entries.big, entries.address_size, *entries.bases())
         self.dialect = dialect
         self.rules = Rulebook(len(data))
         self.expressions = ExpressionBook(data)
@@ -87,7 +88,7 @@ class Interpreter(Cursor):
         self.current = None
         self.code_alignment = record.code_alignment
         self.data_alignment = record.data_alignment
-        self.address_size = record.address_size
+        self.cie_address_size = record.address_size
         self.encoding = record.fde_encoding
         self.mask = ONES >> (64 - 8 * record.address_size)
         initial = self.initials[index]
@@ -110,6 +111,18 @@ class Interpreter(Cursor):
         self.initial = initial
         self.current = record
         return 0
+
+    def begin(self, record, index, start):
+        """Makes a CIE the one in force and goes to an FDE's start: the number of the rule that its program begins with."""
+        self.enter(record, index)
+        self.location = start
+        self.depth = 0
+        self.args_size = 0
+        return self.initial
+
+    def step(self, at, end, rule):
+        """Runs the one instruction in ``data[at:end]``; the rule after it. ``location`` and ``args_size`` follow."""
+        return self.execute(at, end, ONES, rule, False)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -188,7 +201,7 @@ class Interpreter(Cursor):
             self.pos = at
             if 0x02 <= opcode <= 0x04 or opcode == 0x1D or opcode == 0x01:
                 if opcode == 0x01:  # DW_CFA_set_loc
-                    delta = self.target()
+                    delta = self.encoded(self.encoding, self.cie_address_size)
                 elif opcode == 0x1D:  # DW_CFA_MIPS_advance_loc8
                     if self.dialect != MIPS:
                         raise Malformed("the call frame instruction 0x1d is not defined for this machine")
@@ -274,7 +287,7 @@ class Interpreter(Cursor):
     def vendor(self, opcode: cython.uint, rule: int32_t) -> int32_t:
         """Instructions that mean different things on different machines."""
         if opcode == 0x2D and self.dialect == SPARC:  # DW_CFA_GNU_window_save
-            return self.change(rule, _WINDOW, 0, self.address_size)
+            return self.change(rule, _WINDOW, 0, self.cie_address_size)
         if self.dialect == AARCH64:
             context: uint32_t = self.rules.context[rule]
             if opcode == 0x2D:  # DW_CFA_AARCH64_negate_ra_state (aadwarf64, 4.4)
@@ -338,31 +351,6 @@ class Interpreter(Cursor):
         if value >> 42 != 0 and value >> 42 != -1:
             raise Malformed("an offset is out of all proportion")
         return value * self.data_alignment
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=True)
-    def target(self) -> uint64_t:
-        """The operand of ``DW_CFA_set_loc``: an address, encoded as the FDE's start is."""
-        at: uint64_t = self.address + self.pos
-        form: cython.uint = self.encoding & 0x0F
-        value: uint64_t
-        if self.encoding & 0x70 not in (0, 0x10):
-            raise Malformed("DW_CFA_set_loc in an encoding that is not supported")
-        if form == 0:
-            value = self.fixed(self.address_size)
-        elif form == 1:
-            value = self.uleb()
-        elif form == 9:
-            value = self.sleb()
-        else:
-            size: cython.size_t = 2 if form & 7 == 2 else 4 if form & 7 == 3 else 8
-            if form & 8:
-                value = self.fixed_signed(size)
-            else:
-                value = self.fixed(size)
-        if self.encoding & 0x10:
-            value += at
-        return value & self.mask
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)

@@ -81,7 +81,6 @@ class Tabulator(Interpreter):
         k: cython.size_t = self.kept_count
         last_cie: int32_t = -1
         start: uint64_t
-        rule: int32_t
         record: CieRecord = None
         for i in range(self.turn, count):
             self.turn = i

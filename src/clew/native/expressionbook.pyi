@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+class ExpressionBook:
+    count: int
+    def __init__(self, data: Buffer) -> None: ...
+    def places(self) -> tuple[list[int], list[int]]: ...

@@ -1,0 +1,1 @@
+"""Formats into Tables."""
