@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
-cdef uint64_t ONES, SPREAD
+cdef uint64_t ONES, WORD, SPREAD
 
 cdef int64_t as_signed(uint64_t value) noexcept nogil
 

@@ -15,6 +15,8 @@ COMPILED = bool(cython.compiled)
 
 #: All 64 bits set. A C variable once compiled: Cython would make a Python object of the literal at each use.
 ONES = 0xFFFFFFFFFFFFFFFF
+#: 32 bits set; as a length it announces a 64-bit length (DWARF 5, 7.4).
+WORD = 0xFFFFFFFF
 #: 2^60 over the golden ratio, odd: the multiplier of the core's hashes (Knuth, 6.4).
 SPREAD = 0x9E3779B97F4A7C1
 
@@ -64,7 +66,14 @@ class Cursor:
         i: cython.size_t
         if self.pos > self.end or self.end - self.pos < size or size > 8:
             raise Truncated("the data ends inside a number")
-        if self.big:
+        if size == 4 and not self.big:
+            value = (
+                cython.cast(uint64_t, self.data[self.pos])
+                | cython.cast(uint64_t, self.data[self.pos + 1]) << 8
+                | cython.cast(uint64_t, self.data[self.pos + 2]) << 16
+                | cython.cast(uint64_t, self.data[self.pos + 3]) << 24
+            )
+        elif self.big:
             for i in range(size):
                 value = value << 8 | self.data[self.pos + i]
         else:

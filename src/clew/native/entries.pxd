@@ -7,6 +7,7 @@ cdef class CieRecord:
     cdef readonly unsigned int address_size, segment_size, version
     cdef readonly unsigned int fde_encoding, lsda_encoding, personality_encoding
     cdef readonly bint sized, signal, key_b, tagged, opaque
+    cdef bint usual
     cdef readonly uint64_t code_alignment, personality
     cdef readonly int64_t data_alignment
     cdef readonly unsigned int return_address
@@ -21,12 +22,17 @@ cdef class Entries(Pointers):
     cdef readonly list terminators
     cdef dict cie_at
     cdef readonly size_t count
-    cdef size_t at, after
+    cdef readonly bint rising
+    cdef readonly size_t empty
+    cdef readonly uint64_t least, most
+    cdef size_t at, after, cie_bytes
     cdef Py_ssize_t cie_index
     cdef readonly object columns
     cdef uint32_t[::1] offset, finish, program
     cdef int32_t[::1] cie
     cdef uint64_t[::1] start, stop, lsda
+    cdef int keep(self, uint64_t start, uint64_t stop, uint64_t lsda, size_t program) except -1
     cdef int read_fde(self, CieRecord record) except -1
+    cdef size_t count_entries(self) except? -1
     cdef int walk_on(self) except -1
     cdef bint is_cie(self, uint64_t ident, size_t width) noexcept

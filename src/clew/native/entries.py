@@ -9,15 +9,16 @@ import cython
 import numpy as np
 
 if cython.compiled:
-    from cython.cimports.clew.native.cursor import ONES
+    from cython.cimports.clew.native.cursor import WORD, ONES
     from cython.cimports.clew.native.pointers import OMIT, Pointers
     from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 else:
-    from clew.native.cursor import ONES
+    from clew.native.cursor import WORD, ONES
     from clew.native.pointers import OMIT, Pointers
 
     int64_t = uint8_t = uint32_t = uint64_t = int32_t = cython.longlong
 
+from clew.native.columns import together
 from clew.native.cursor import Malformed, Truncated
 
 #: Problems kept with their text; beyond these only the count goes on, so that hostile input cannot fill the memory.
@@ -39,7 +40,7 @@ class CieRecord:
         self.augmentation = self.augmentation_data = b""
         self.error = None
         self.version = self.segment_size = self.fde_encoding = 0
-        self.sized = self.signal = self.key_b = self.tagged = self.opaque = False
+        self.sized = self.signal = self.key_b = self.tagged = self.opaque = self.usual = False
         self.code_alignment = self.data_alignment = self.return_address = self.personality = 0
 
 
@@ -57,7 +58,9 @@ class Entries(Pointers):
         text_base, data_base: what ``DW_EH_PE_textrel`` and ``DW_EH_PE_datarel`` are relative to, or None.
 
     After construction ``columns`` is a tuple of arrays, one element an FDE, in file order: offset, end and program (u4,
-    section offsets), cie (i4, index into ``cies``), start, stop, lsda (u8, addresses; ``stop`` is exclusive).
+    section offsets), cie (i4, index into ``cies``), start, stop, lsda (u8, addresses; ``stop`` is exclusive). ``rising``
+    says that no start is less than the one before, ``least`` and ``most`` are the first and last of them by value, and
+    ``empty`` counts the FDEs whose range is empty.
     """
 
     def __init__(self, data, address, eh, big, address_size, text_base=None, data_base=None):
@@ -70,18 +73,42 @@ class Entries(Pointers):
         self.problems = []
         self.problem_count = 0
         self.terminators = []
-        self.count = self.at = self.after = 0
+        self.count = self.at = self.after = self.cie_bytes = 0
         self.cie_index = -1
-        # The smallest FDE that can be read takes ten bytes: length, CIE pointer, two one-byte numbers.
-        capacity = len(data) // 10 + 1
-        arrays = [np.empty(capacity, code) for code in ("u4", "u4", "u4", "i4", "u8", "u8", "u8")]
-        self.offset, self.finish, self.program, self.cie, self.start, self.stop, self.lsda = arrays
+        self.rising = True
+        self.empty = 0
+        self.least = ONES
+        self.most = 0
+        columns = together(self.count_entries(), ("u4", "u4", "u4", "i4", "u8", "u8", "u8"))
+        self.offset, self.finish, self.program, self.cie, self.start, self.stop, self.lsda = columns
         self.walk()
-        # Releases what was not filled; most of it was never touched.
-        self.offset = self.finish = self.program = self.cie = self.start = self.stop = self.lsda = None
-        for array in arrays:
-            array.resize(self.count, refcheck=False)
-        self.columns = tuple(arrays)
+        self.columns = tuple(np.asarray(column)[: self.count] for column in columns)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def count_entries(self) -> cython.size_t:
+        """How many entries there are, at the most."""
+        size: cython.size_t = len(self.data)
+        at: cython.size_t = 0
+        count: cython.size_t = 0
+        length: uint64_t
+        while size - at >= 4:
+            length = _four(self, at)
+            at += 4
+            if length == 0:
+                continue
+            if length == WORD:
+                if size - at < 8:
+                    break
+                self.pos = at
+                self.end = size
+                length = self.fixed(8)
+                at += 8
+            count += 1
+            if length > size - at:
+                break
+            at += length
+        return count
 
     def report(self, offset, message):
         """Keeps a problem, or only counts it when there are too many."""
@@ -120,12 +147,13 @@ class Entries(Pointers):
             self.end = size
             if size - self.at < 4:
                 raise Truncated("the section ends inside an entry's length")
-            length = self.fixed(4)
+            length = _four(self, self.at)
+            self.pos = self.at + 4
             width = 4
             if length == 0:
                 self.terminate()
                 continue
-            if length == 0xFFFFFFFF:
+            if length == WORD:
                 if size - self.pos < 8:
                     raise Truncated("the section ends inside an entry's 64-bit length")
                 length = self.fixed(8)
@@ -136,7 +164,11 @@ class Entries(Pointers):
             self.after = self.end = field + length
             if length < width:
                 raise Truncated("the entry is too short for its CIE pointer")
-            ident = self.fixed(width)
+            if width == 4:
+                ident = _four(self, field)
+                self.pos = field + 4
+            else:
+                ident = self.fixed(8)
             if self.is_cie(ident, width):
                 if self.at not in self.cie_at:
                     self.cie_at[self.at] = self.read_cie(self.at)
@@ -191,7 +223,7 @@ class Entries(Pointers):
         index: cython.Py_ssize_t = -1
         try:
             length: uint64_t = self.fixed(4)
-            if length == 0xFFFFFFFF:
+            if length == WORD:
                 width = 8
                 length = self.fixed(8)
             if length <= size - self.pos and length >= width:
@@ -206,7 +238,11 @@ class Entries(Pointers):
     def read_cie(self, at: cython.size_t) -> cython.Py_ssize_t:
         """Reads the CIE whose entry starts at ``at`` and whose header was read; the window is the entry's."""
         record: CieRecord = CieRecord(at, self.end, self.address_size)
+        self.cie_bytes += self.end - at
         try:
+            # Pointers may lead into the middle of entries; without a bound, each could bring a copy of the section to read.
+            if self.cie_bytes > cython.cast(cython.size_t, len(self.data)):
+                raise Malformed("CIEs overlap")
             self.read_cie_fields(record)
         except Malformed as error:
             record.error = str(error)
@@ -239,6 +275,9 @@ class Entries(Pointers):
             record.opaque = True
             raise Malformed(f"its augmentation {augmentation!r} is unknown and has no length")
         record.code_alignment = self.uleb()
+        # So that no move wraps more than once around the smallest address space, of 16 bits.
+        if record.code_alignment > 1 << 10:
+            raise Malformed("its code alignment factor is out of all proportion")
         record.data_alignment = self.sleb()
         if not -(1 << 20) < record.data_alignment < 1 << 20:
             raise Malformed("its data alignment factor is out of all proportion")
@@ -256,13 +295,25 @@ class Entries(Pointers):
             record.program = self.end
             self.read_augmentation(record, augmentation)
             self.end = outer
+            # DW_EH_PE_pcrel | DW_EH_PE_sdata4, with addresses as wide as the arithmetic.
+            record.usual = record.fde_encoding == 0x1B and record.address_size == 8 and record.segment_size == 0
         else:
             record.program = self.pos
 
     def read_augmentation(self, record: CieRecord, augmentation):
-        """Letters after ``z``: L, R, P take data; S, B, G take none; at an unknown one the rest is skipped by length."""
+        """Letters after ``z``: L, R, P take data; S, B, G take none; after an unknown one the data are skipped by length."""
+        known: cython.bint = True
         for letter in augmentation[1:]:
-            if letter == 0x4C:  # L
+            if letter == 0x53:  # S
+                record.signal = True
+            elif letter == 0x42:  # B
+                record.key_b = True
+            elif letter == 0x47:  # G
+                record.tagged = True
+            elif not known:
+                if letter == 0x52:
+                    raise Malformed(f"its augmentation {augmentation!r} has R behind a letter that is unknown")
+            elif letter == 0x4C:  # L
                 record.lsda_encoding = self.fixed(1)
             elif letter == 0x52:  # R
                 record.fde_encoding = self.fixed(1)
@@ -270,14 +321,8 @@ class Entries(Pointers):
                 record.personality_encoding = self.fixed(1)
                 if record.personality_encoding != OMIT:
                     record.personality = self.encoded(record.personality_encoding & 0x7F, 0)
-            elif letter == 0x53:  # S
-                record.signal = True
-            elif letter == 0x42:  # B
-                record.key_b = True
-            elif letter == 0x47:  # G
-                record.tagged = True
             else:
-                break
+                known = False
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -289,6 +334,16 @@ class Entries(Pointers):
         start: uint64_t
         length: uint64_t
         lsda: uint64_t = 0
+        if record.usual and self.pos + 8 < self.after and self.data[self.pos + 8] == 0:
+            # What compilers write on nearly every machine: two numbers of four bytes and no augmentation data.
+            start = _four(self, self.pos)
+            length = _four(self, self.pos + 4)
+            if start >> 31:
+                start |= ONES << 32
+            start = (start + self.address + self.pos) & ONES
+            # A null pointer stays null: that and what wraps around is for the careful way.
+            if start != self.address + self.pos and length <= ONES - start:
+                return self.keep(start, start + length, 0, self.pos + 9)
         if record.error is not None and not record.opaque:
             raise Malformed("its CIE cannot be used")
         if record.segment_size:
@@ -312,13 +367,48 @@ class Entries(Pointers):
                 lsda = self.encoded(record.lsda_encoding & 0x7F, size)
         elif not record.opaque:
             program = self.pos
+        return self.keep(start, start + length, lsda, program)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-1, check=False)
+    def keep(self, start: uint64_t, stop: uint64_t, lsda: uint64_t, program: cython.size_t) -> cython.int:
+        """Adds an FDE to the columns."""
         i: cython.size_t = self.count
         self.offset[i] = self.at
         self.finish[i] = self.after
         self.program[i] = program
         self.cie[i] = self.cie_index
         self.start[i] = start
-        self.stop[i] = start + length
+        self.stop[i] = stop
+        if start < self.most:
+            self.rising = False
+        else:
+            self.most = start
+        if start < self.least:
+            self.least = start
+        if start == stop:
+            self.empty += 1
         self.lsda[i] = lsda
         self.count = i + 1
         return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _four(entries: Entries, at: cython.size_t) -> uint64_t:
+    """The number of four bytes at an offset, which the caller knows to be inside the section."""
+    if entries.big:
+        return (
+            cython.cast(uint64_t, entries.data[at]) << 24
+            | cython.cast(uint64_t, entries.data[at + 1]) << 16
+            | cython.cast(uint64_t, entries.data[at + 2]) << 8
+            | entries.data[at + 3]
+        )
+    return (
+        cython.cast(uint64_t, entries.data[at + 3]) << 24
+        | cython.cast(uint64_t, entries.data[at + 2]) << 16
+        | cython.cast(uint64_t, entries.data[at + 1]) << 8
+        | entries.data[at]
+    )

@@ -37,6 +37,10 @@ class Entries(Pointers):
     problem_count: int
     terminators: list[tuple[int, int]]
     count: int
+    rising: bool
+    empty: int
+    least: int
+    most: int
     columns: tuple[
         npt.NDArray[np.uint32],
         npt.NDArray[np.uint32],

@@ -1,14 +1,13 @@
 """Every different expression of a section once, by where its bytes stand."""
 
 import cython
-import numpy as np
 
 if cython.compiled:
     from cython.cimports.libc.stdint import int32_t, int64_t, uint32_t, uint64_t
 else:
     int64_t = uint32_t = uint64_t = int32_t = cython.longlong
 
-from clew.native.columns import empty, enlarged, full
+from clew.native.columns import empty, enlarged, zeros
 
 #: How far a look-up in the table of slots goes before it gives up.
 _PROBES = cython.declare(cython.size_t, 64)
@@ -24,7 +23,7 @@ class ExpressionBook:
         self.count = 0
         self.at = empty(64, "u4")
         self.size = empty(64, "u4")
-        self.slots = full(256, -1, "i4")
+        self.slots = zeros(256, "i4")
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -39,8 +38,8 @@ class ExpressionBook:
         slot: cython.size_t = mix & mask
         probes: cython.size_t = 0
         n: cython.size_t
-        while self.slots[slot] >= 0 and probes < _PROBES:
-            n = self.slots[slot]
+        while self.slots[slot] and probes < _PROBES:
+            n = self.slots[slot] - 1
             if self.size[n] == size:
                 i = 0
                 while i < size and self.data[self.at[n] + i] == self.data[at + i]:
@@ -57,7 +56,7 @@ class ExpressionBook:
         self.size[n] = size
         self.count = n + 1
         if probes < _PROBES:
-            self.slots[slot] = n
+            self.slots[slot] = n + 1
         if 2 * self.count > mask and mask < 1 << 20:
             self.spread()
         return n
@@ -66,12 +65,14 @@ class ExpressionBook:
         """Quadruples the slots, entering the expressions again in the order of their numbers."""
         count: cython.size_t = self.count
         n: cython.size_t
-        self.slots = full(4 * self.slots.shape[0], -1, "i4")
+        self.slots = zeros(4 * self.slots.shape[0], "i4")
         for n in range(count):
             self.count = n
             self.number(self.at[n], self.size[n])
         self.count = count
 
-    def places(self):
-        """Offsets and sizes of the expressions, in the order of their numbers."""
-        return np.asarray(self.at)[: self.count].tolist(), np.asarray(self.size)[: self.count].tolist()
+    def place(self, number: cython.size_t):
+        """Offset and size of the expression with this number."""
+        if number >= self.count:
+            raise IndexError(number)
+        return self.at[number], self.size[number]

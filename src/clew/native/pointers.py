@@ -51,8 +51,8 @@ class Pointers(Cursor):
         relative: cython.uint = encoding & 0x70
         if size == 0:
             size = self.address_size
-        if relative == 0x50:  # DW_EH_PE_aligned: to the next multiple of the address size, in memory
-            if encoding & 0x0F:
+        if relative >= 0x50:  # DW_EH_PE_aligned: to the next multiple of the address size, in memory
+            if relative > 0x50 or encoding & 0x0F:
                 raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
             self.skip((0 - (self.address + self.pos)) & (size - 1))
         here: uint64_t = self.address + self.pos
@@ -90,8 +90,6 @@ class Pointers(Cursor):
             base = self.data_base
         elif relative == 0x40:
             base = self.function_base
-        elif relative > 0x50:
-            raise Malformed(f"the pointer encoding {encoding:#x} is not defined")
         return (value + base) & (ONES >> (64 - 8 * size))
 
     def read_encoded(self, encoding, size=0):

@@ -10,8 +10,8 @@ cdef class Interpreter(Pointers):
     cdef readonly ExpressionBook expressions
     cdef int dialect
     cdef list initials
-    cdef uint64_t[::1] memo
-    cdef int memo_shift
+    cdef uint64_t[::1] near, far
+    cdef int64_t near_mask
     cdef int32_t[::1] stack
     cdef size_t depth
     # Of the CIE in force.
@@ -24,21 +24,21 @@ cdef class Interpreter(Pointers):
     cdef public uint64_t location
     cdef public uint32_t args_size
     # What it emits: one element a row.
-    cdef size_t row_count
+    cdef size_t row_count, row_room
     cdef uint64_t[::1] row_start
     cdef uint32_t[::1] row_rule, row_args
     cdef bint any_args
-    cdef int32_t[::1] number_of
-    cdef list numbered
+    cdef uint32_t[::1] number_of, numbered
+    cdef size_t number_count
 
     cdef int enter(self, CieRecord record, size_t index) except -1
     cdef int32_t execute(self, size_t at, size_t end, uint64_t limit, int32_t rule, bint emit) except -1
-    cdef int32_t change(self, int32_t rule, unsigned int what, uint64_t register, int64_t value) except -1
+    cdef int32_t far_step(self, int32_t rule, unsigned int what, uint64_t register, int64_t value) except -1
     cdef int32_t make(self, int32_t rule, unsigned int what, uint32_t register, int64_t value) except -1
     cdef int32_t vendor(self, unsigned int opcode, int32_t rule) except -1
     cdef int64_t factored(self, uint64_t value) except? -1
     cdef int64_t factored_signed(self, int64_t value) except? -1
     cdef int emit(self, uint64_t start, int32_t rule) except -1
     cdef int32_t operate(self, unsigned int opcode, int32_t rule) except -1
-    cdef int32_t give_number(self, int32_t rule) except -1
+    cdef uint32_t give_number(self, int32_t rule) except 0
     cdef int64_t expression(self) except? -1

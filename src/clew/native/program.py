@@ -23,7 +23,7 @@ else:
 
     int64_t = uint32_t = uint64_t = int32_t = cython.longlong
 
-from clew.native.columns import empty, enlarged, full, zeros
+from clew.native.columns import empty, enlarged, together, zeros
 from clew.native.cursor import Malformed
 
 #: What the vendor opcodes mean, by machine.
@@ -31,6 +31,9 @@ GENERIC, AARCH64, SPARC, MIPS = range(4)
 
 #: ``DW_CFA_remember_state`` may nest this deep; compilers need two, and each level costs hostile input one byte.
 _DEEPEST = cython.declare(cython.size_t, 1024)
+
+#: How many steps the far memory holds; rare ones only.
+_FAR = 1024
 
 # What a step changes: the CFA (whole, offset, register, expression), a register (restored; 8 + its kind), the context.
 _CFA = cython.declare(cython.uint, 1)
@@ -57,7 +60,7 @@ class Interpreter(Pointers):
         entries: the section's :class:`~clew.native.entries.Entries`.
         data: the section's bytes.
         dialect: which machine's vendor instructions are meant.
-        rows: how many rows may be emitted at the most.
+        rows: how many rows there will be, about.
     """
 
     def __init__(self, entries, data, dialect, rows):
@@ -66,19 +69,22 @@ class Interpreter(Pointers):
         self.rules = Rulebook(len(data))
         self.expressions = ExpressionBook(data)
         self.initials = [None] * len(entries.cies)
-        slots = 4096 if len(data) < 1 << 19 else 16384
-        self.memo_shift = 64 - (slots.bit_length() - 1)
-        self.memo = full(4 * slots, 0xFFFFFFFFFFFFFFFF, "u8")
+        slots = 8192 if len(data) < 1 << 19 else 32768
+        self.near_mask = slots - 1
+        self.near = zeros(slots, "u8")
+        self.far = zeros(4 * _FAR, "u8")
         self.stack = empty(_DEEPEST, "i4")
         self.depth = 0
         self.current = None
-        self.numbered = [0]
-        self.number_of = full(1024, -1, "i4")
-        self.number_of[0] = 0
+        # Rule 0 is number 0; number_of holds numbers plus one, so that zeros say that there is none yet.
+        self.numbered = zeros(1024, "u4")
+        self.number_count = 1
+        self.number_of = zeros(1024, "u4")
+        self.number_of[0] = 1
         self.row_count = 0
+        self.row_room = rows + 16
         self.any_args = False
-        self.row_start = empty(rows, "u8")
-        self.row_rule = empty(rows, "u4")
+        self.row_start, self.row_rule = together(self.row_room, ("u8", "u4"))
         self.row_args = None
 
     @cython.cfunc
@@ -118,6 +124,7 @@ class Interpreter(Pointers):
         self.location = start
         self.depth = 0
         self.args_size = 0
+        self.rules.work = 0
         return self.initial
 
     def step(self, at, end, rule):
@@ -135,7 +142,6 @@ class Interpreter(Pointers):
         beyond ``limit`` is not emitted: the end of an FDE is a hard boundary. Raises Malformed where the program makes no
         sense; rows emitted so far are the caller's to take back.
         """
-        data: cython.const[cython.uchar][::1] = self.data
         location: uint64_t = self.location
         delta: uint64_t
         value: uint64_t
@@ -143,7 +149,7 @@ class Interpreter(Pointers):
         opcode: cython.uint
         self.end = end
         while at < end:
-            opcode = data[at]
+            opcode = self.data[at]
             at += 1
             if opcode >= 0x40:
                 register = opcode & 0x3F
@@ -151,7 +157,7 @@ class Interpreter(Pointers):
                     delta = register * self.code_alignment
                     if delta:
                         if emit:
-                            self.emit(location, rule)
+                            _emit(self, location, rule)
                         delta = (location + delta) & self.mask
                         if delta < location:
                             raise Malformed("the location wraps around")
@@ -159,22 +165,26 @@ class Interpreter(Pointers):
                         if location >= limit:
                             self.location = location
                             return rule
+                        # What nearly always comes next: DW_CFA_def_cfa_offset with an operand of one byte.
+                        if at + 1 < end and self.data[at] == 0x0E and self.data[at + 1] < 0x80:
+                            rule = _step(self, rule, _CFA_OFFSET, 0, self.data[at + 1])
+                            at += 2
                     continue
                 if opcode >= 0xC0:  # DW_CFA_restore
-                    rule = self.change(rule, _RESTORED, register, self.initial)
+                    rule = _step(self, rule, _RESTORED, register, self.initial)
                     continue
                 # DW_CFA_offset
-                if at < end and data[at] < 0x80:
-                    rule = self.change(rule, _AT_CFA, register, data[at] * self.data_alignment)
+                if at < end and self.data[at] < 0x80:
+                    rule = _step(self, rule, _AT_CFA, register, self.data[at] * self.data_alignment)
                     at += 1
                 else:
                     self.pos = at
-                    rule = self.change(rule, _AT_CFA, register, self.factored(self.uleb()))
+                    rule = _step(self, rule, _AT_CFA, register, self.factored(self.uleb()))
                     at = self.pos
                 continue
             if opcode == 0x0E:  # DW_CFA_def_cfa_offset
-                if at < end and data[at] < 0x80:
-                    value = data[at]
+                if at < end and self.data[at] < 0x80:
+                    value = self.data[at]
                     at += 1
                 else:
                     self.pos = at
@@ -182,9 +192,11 @@ class Interpreter(Pointers):
                     at = self.pos
                 if value >> 63:
                     raise Malformed("an offset is out of all proportion")
-                rule = self.change(rule, _CFA_OFFSET, 0, value)
+                rule = _step(self, rule, _CFA_OFFSET, 0, value)
                 continue
-            if opcode == 0x00:  # DW_CFA_nop
+            if opcode == 0x00:  # DW_CFA_nop, seldom alone
+                while at < end and self.data[at] == 0:
+                    at += 1
                 continue
             if opcode == 0x0A:  # DW_CFA_remember_state
                 if self.depth >= _DEEPEST:
@@ -202,18 +214,19 @@ class Interpreter(Pointers):
             if 0x02 <= opcode <= 0x04 or opcode == 0x1D or opcode == 0x01:
                 if opcode == 0x01:  # DW_CFA_set_loc
                     delta = self.encoded(self.encoding, self.cie_address_size)
-                elif opcode == 0x1D:  # DW_CFA_MIPS_advance_loc8
-                    if self.dialect != MIPS:
+                else:  # DW_CFA_advance_loc1, 2, 4, DW_CFA_MIPS_advance_loc8
+                    if opcode == 0x1D and self.dialect != MIPS:
                         raise Malformed("the call frame instruction 0x1d is not defined for this machine")
-                    delta = (location + self.fixed(8) * self.code_alignment) & self.mask
-                else:  # DW_CFA_advance_loc1, 2, 4
-                    value = self.fixed(cython.cast(cython.size_t, 1) << (opcode - 2))
+                    value = self.fixed(8 if opcode == 0x1D else cython.cast(cython.size_t, 1) << (opcode - 2))
+                    # The factor is at most 2^10. A move beyond the address space must not come out as a small one.
+                    if value >> 53 or value * self.code_alignment > self.mask:
+                        raise Malformed("the location wraps around")
                     delta = (location + value * self.code_alignment) & self.mask
                 at = self.pos
                 if delta == location:
                     continue
                 if emit:
-                    self.emit(location, rule)
+                    _emit(self, location, rule)
                 if delta < location:
                     raise Malformed("the location goes back")
                 location = delta
@@ -225,7 +238,7 @@ class Interpreter(Pointers):
             at = self.pos
         self.location = location
         if emit:
-            self.emit(location, rule)
+            _emit(self, location, rule)
         return rule
 
     @cython.cfunc
@@ -237,40 +250,40 @@ class Interpreter(Pointers):
         if opcode == 0x0C or opcode == 0x12:  # DW_CFA_def_cfa, _sf
             register = self.uleb()
             if opcode == 0x12:
-                return self.change(rule, _CFA, register, self.factored_signed(self.sleb()))
+                return _step(self, rule, _CFA, register, self.factored_signed(self.sleb()))
             value = self.uleb()
             if value >> 63:
                 raise Malformed("an offset is out of all proportion")
-            return self.change(rule, _CFA, register, value)
+            return _step(self, rule, _CFA, register, value)
         if opcode == 0x0D:  # DW_CFA_def_cfa_register
-            return self.change(rule, _CFA_REGISTER, self.uleb(), 0)
+            return _step(self, rule, _CFA_REGISTER, self.uleb(), 0)
         if opcode == 0x13:  # DW_CFA_def_cfa_offset_sf
-            return self.change(rule, _CFA_OFFSET, 0, self.factored_signed(self.sleb()))
+            return _step(self, rule, _CFA_OFFSET, 0, self.factored_signed(self.sleb()))
         if opcode == 0x0F:  # DW_CFA_def_cfa_expression
-            return self.change(rule, _CFA_EXPRESSION, 0, self.expression())
+            return _step(self, rule, _CFA_EXPRESSION, 0, self.expression())
         if opcode == 0x05 or opcode == 0x14:  # DW_CFA_offset_extended, DW_CFA_val_offset
             register = self.uleb()
-            return self.change(rule, _AT_CFA if opcode == 0x05 else _CFA_PLUS, register, self.factored(self.uleb()))
+            return _step(self, rule, _AT_CFA if opcode == 0x05 else _CFA_PLUS, register, self.factored(self.uleb()))
         if opcode == 0x11 or opcode == 0x15:  # DW_CFA_offset_extended_sf, DW_CFA_val_offset_sf
             register = self.uleb()
-            return self.change(
-                rule, _AT_CFA if opcode == 0x11 else _CFA_PLUS, register, self.factored_signed(self.sleb())
+            return _step(
+                self, rule, _AT_CFA if opcode == 0x11 else _CFA_PLUS, register, self.factored_signed(self.sleb())
             )
         if opcode == 0x06:  # DW_CFA_restore_extended
-            return self.change(rule, _RESTORED, self.uleb(), self.initial)
+            return _step(self, rule, _RESTORED, self.uleb(), self.initial)
         if opcode == 0x07:  # DW_CFA_undefined
-            return self.change(rule, _UNDEFINED, self.uleb(), 0)
+            return _step(self, rule, _UNDEFINED, self.uleb(), 0)
         if opcode == 0x08:  # DW_CFA_same_value
-            return self.change(rule, _SAME_VALUE, self.uleb(), 0)
+            return _step(self, rule, _SAME_VALUE, self.uleb(), 0)
         if opcode == 0x09:  # DW_CFA_register
             register = self.uleb()
             value = self.uleb()
             if value > 0xFFFF:
                 raise Malformed("a register number is out of all proportion")
-            return self.change(rule, _IN_REGISTER, register, value)
+            return _step(self, rule, _IN_REGISTER, register, value)
         if opcode == 0x10 or opcode == 0x16:  # DW_CFA_expression, DW_CFA_val_expression
             register = self.uleb()
-            return self.change(rule, _AT_EXPRESSION if opcode == 0x10 else _IS_EXPRESSION, register, self.expression())
+            return _step(self, rule, _AT_EXPRESSION if opcode == 0x10 else _IS_EXPRESSION, register, self.expression())
         if opcode == 0x2E:  # DW_CFA_GNU_args_size
             value = self.uleb()
             if value > 0xFFFFFFFF:
@@ -279,7 +292,7 @@ class Interpreter(Pointers):
             return rule
         if opcode == 0x2F:  # DW_CFA_GNU_negative_offset_extended
             register = self.uleb()
-            return self.change(rule, _AT_CFA, register, -self.factored(self.uleb()))
+            return _step(self, rule, _AT_CFA, register, -self.factored(self.uleb()))
         return self.vendor(opcode, rule)
 
     @cython.cfunc
@@ -287,19 +300,20 @@ class Interpreter(Pointers):
     def vendor(self, opcode: cython.uint, rule: int32_t) -> int32_t:
         """Instructions that mean different things on different machines."""
         if opcode == 0x2D and self.dialect == SPARC:  # DW_CFA_GNU_window_save
-            return self.change(rule, _WINDOW, 0, self.cie_address_size)
+            return _step(self, rule, _WINDOW, 0, self.cie_address_size)
         if self.dialect == AARCH64:
             context: uint32_t = self.rules.context[rule]
-            if opcode == 0x2D:  # DW_CFA_AARCH64_negate_ra_state (aadwarf64, 4.4)
-                return self.change(rule, _CONTEXT, 0, context ^ 2)
-            if opcode == 0x2C:  # DW_CFA_AARCH64_negate_ra_state_with_pc
-                return self.change(rule, _CONTEXT, 0, context ^ 6)
+            if opcode == 0x2D or opcode == 0x2C:  # DW_CFA_AARCH64_negate_ra_state, _with_pc (aadwarf64, 4.4)
+                context ^= 2 if opcode == 0x2D else 6
+                if context & 6 == 4:
+                    raise Malformed("the return address is signed with the pc and not signed")
+                return _step(self, rule, _CONTEXT, 0, context)
             if opcode == 0x2B:  # DW_CFA_AARCH64_set_ra_state: 0 not signed, 1 signed, 2 signed with the pc
                 state: uint64_t = self.uleb()
                 self.sleb()
                 if state > 2:
                     raise Malformed("DW_CFA_AARCH64_set_ra_state sets a state that is not defined")
-                return self.change(rule, _CONTEXT, 0, (context & ~6) | (0 if state == 0 else 2 if state == 1 else 6))
+                return _step(self, rule, _CONTEXT, 0, (context & ~6) | (0 if state == 0 else 2 if state == 1 else 6))
         raise Malformed(f"the call frame instruction {opcode:#04x} is not defined for this machine")
 
     def set_args(self, size):
@@ -308,33 +322,36 @@ class Interpreter(Pointers):
         if size and not self.any_args:
             self.any_args = True
             # Mostly never touched: rows with argument sizes are rare and come late.
-            self.row_args = zeros(self.row_start.shape[0], "u4")
+            self.row_args = zeros(self.row_room, "u4")
+
+    def grow_rows(self):
+        """Makes room for half as many rows again."""
+        self.row_room += self.row_room // 2
+        starts, rules = together(self.row_room, ("u8", "u4"))
+        starts[: self.row_count] = self.row_start[: self.row_count]
+        rules[: self.row_count] = self.row_rule[: self.row_count]
+        self.row_start, self.row_rule = starts, rules
+        if self.any_args:
+            self.row_args = enlarged(self.row_args, self.row_room, 0)
 
     @cython.cfunc
-    @cython.inline
     @cython.exceptval(-1, check=False)
     def emit(self, start: uint64_t, rule: int32_t) -> cython.int:
         """Adds a row."""
-        n: cython.size_t = self.row_count
-        number: int32_t = self.number_of[rule] if rule < self.number_of.shape[0] else -1
-        if number < 0:
-            number = self.give_number(rule)
-        self.row_start[n] = start
-        self.row_rule[n] = number
-        if self.any_args:
-            self.row_args[n] = self.args_size
-        self.row_count = n + 1
-        return 0
+        return _emit(self, start, rule)
 
     @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def give_number(self, rule: int32_t) -> int32_t:
-        """The number under which the Table knows a rule: rules of no row get none."""
+    @cython.exceptval(0, check=False)
+    def give_number(self, rule: int32_t) -> uint32_t:
+        """Gives a rule the number under which the Table knows it, and answers with that plus one; rules of no row get none."""
         if rule >= self.number_of.shape[0]:
-            self.number_of = enlarged(self.number_of, 2 * rule, -1)
-        self.number_of[rule] = len(self.numbered)
-        self.numbered.append(rule)
-        return self.number_of[rule]
+            self.number_of = enlarged(self.number_of, 2 * rule, 0)
+        if self.number_count == cython.cast(cython.size_t, self.numbered.shape[0]):
+            self.numbered = enlarged(self.numbered, 2 * self.number_count)
+        self.numbered[self.number_count] = rule
+        self.number_count += 1
+        self.number_of[rule] = self.number_count
+        return self.number_count
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
@@ -362,22 +379,20 @@ class Interpreter(Pointers):
         return self.expressions.number(at, size)
 
     @cython.cfunc
-    @cython.inline
     @cython.exceptval(-1, check=False)
-    def change(self, rule: int32_t, what: cython.uint, register: uint64_t, value: int64_t) -> int32_t:
-        """The step from a rule by one change, remembered or made."""
+    def far_step(self, rule: int32_t, what: cython.uint, register: uint64_t, value: int64_t) -> int32_t:
+        """As :func:`_step`, for what does not fit into the near memory's keys."""
         if register > 0xFFFF:
             raise Malformed("a register number is out of all proportion")
         key: uint64_t = cython.cast(uint64_t, rule) << 20 | register << 4 | what
         bits: uint64_t = value & ONES
-        mix: uint64_t = ((key ^ bits << 24) * SPREAD) & ONES
-        at: cython.size_t = mix >> self.memo_shift << 2
-        if self.memo[at] == key and self.memo[at + 1] == bits:
-            return self.memo[at + 2]
+        at: cython.size_t = (((key ^ bits << 24) * SPREAD) & ONES) >> 54 << 2
+        if self.far[at] == key and self.far[at + 1] == bits:
+            return self.far[at + 2]
         made: int32_t = self.make(rule, what, register, value)
-        self.memo[at] = key
-        self.memo[at + 1] = bits
-        self.memo[at + 2] = made
+        self.far[at] = key
+        self.far[at + 1] = bits
+        self.far[at + 2] = made
         return made
 
     @cython.cfunc
@@ -407,3 +422,48 @@ class Interpreter(Pointers):
         if what == _CONTEXT:
             return self.rules.with_context(rule, value)
         return self.rules.with_window(rule, value)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _step(
+    machine: Interpreter, rule: int32_t, what: cython.uint, register: uint64_t, value: int64_t
+) -> int32_t:
+    """The step from a rule by one change, remembered or made.
+
+    The near memory keeps a step in eight bytes: rule (20 bits), value (14), register (6) and change (4), and what it leads
+    to (20). It is as direct as a cache can be: a step that needs the place of another takes it.
+    """
+    if rule >= 0x100000 or register >= 64 or value >= 0x2000 or value < -0x2000:
+        return machine.far_step(rule, what, register, value)
+    key: uint64_t = cython.cast(uint64_t, rule) << 24 | (value & 0x3FFF) << 10 | register << 4 | what
+    # Not a hash: what is near in the programs stays near in the cache lines.
+    spread: int64_t = (value >> 3) + cython.cast(int64_t, 3 * register + what)
+    at: cython.size_t = ((rule << 2) + (spread & 3) + (value >> 5) * 0x5AC) & machine.near_mask
+    entry: uint64_t = machine.near[at]
+    if entry >> 20 == key:
+        return entry & 0xFFFFF
+    made: int32_t = machine.make(rule, what, register, value)
+    if made < 0x100000:
+        machine.near[at] = key << 20 | made
+    return made
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _emit(machine: Interpreter, start: uint64_t, rule: int32_t) -> cython.int:
+    """Adds a row."""
+    n: cython.size_t = machine.row_count
+    if n == machine.row_room:
+        machine.grow_rows()
+    number: uint32_t = machine.number_of[rule] if rule < machine.number_of.shape[0] else 0
+    if number == 0:
+        number = machine.give_number(rule)
+    machine.row_start[n] = start
+    machine.row_rule[n] = number - 1
+    if machine.any_args:
+        machine.row_args[n] = machine.args_size
+    machine.row_count = n + 1
+    return 0

@@ -2,7 +2,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef class Rulebook:
     cdef readonly size_t count, cell_count
-    cdef readonly size_t budget
+    cdef readonly size_t budget, stamina
+    cdef size_t work
     cdef size_t draft_count
     # One element a rule.
     cdef uint8_t[::1] cfa_kind

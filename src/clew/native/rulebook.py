@@ -5,21 +5,22 @@ context. There are few (DESIGN: many rows, few rules), so making one may cost a 
 Rules are only ever added; a rule's number is good for as long as the book is.
 
 Hostile input can have as many rules as instructions, each as large as the registers it names. The budget bounds the cells
-of all rules together in proportion to the input; what exceeds it is refused.
+of all rules together in proportion to the input; what exceeds it is refused. So does another the cells that are copied to
+make one rule from another: few large rules, and steps that change next to nothing, would else cost time without bound.
 """
 
 import cython
 import numpy as np
 
 if cython.compiled:
-    from cython.cimports.clew.native.cursor import ONES, SPREAD
+    from cython.cimports.clew.native.cursor import ONES, SPREAD, WORD
     from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 else:
-    from clew.native.cursor import ONES, SPREAD
+    from clew.native.cursor import ONES, SPREAD, WORD
 
     int64_t = uint8_t = uint32_t = uint64_t = int32_t = cython.longlong
 
-from clew.native.columns import empty, enlarged, full
+from clew.native.columns import empty, enlarged, zeros
 from clew.native.cursor import Malformed
 
 #: Kinds of cells (DWARF 5, 6.4.1), in the order of clew.table.rule; the value is an offset, a register or an expression.
@@ -34,6 +35,7 @@ COLUMN_SHIFT = 8
 #: How far a look-up in a table of slots goes before it gives up.
 _PROBES = cython.declare(cython.size_t, 64)
 _SPENT = "the section has more different rules than its size warrants"
+_TIRED = "the section's rules take more work than its size warrants"
 
 
 @cython.final
@@ -49,7 +51,8 @@ class Rulebook:
 
     def __init__(self, size):
         self.budget = (1 << 18) + 2 * size
-        self.count = self.cell_count = self.draft_count = 0
+        self.stamina = (1 << 24) + 64 * size
+        self.count = self.cell_count = self.draft_count = self.work = 0
         rules = 1024
         self.cfa_kind = empty(rules, "u1")
         self.cfa_register, self.context, self.hash = empty(rules, "u4"), empty(rules, "u4"), empty(rules, "u4")
@@ -59,7 +62,7 @@ class Rulebook:
         self.cell_register = empty(cells, "u4")
         self.cell_kind = empty(cells, "u1")
         self.cell_value = empty(cells, "i8")
-        self.slots = full(4 * rules, -1, "i4")
+        self.slots = zeros(4 * rules, "i4")
         self.draft_register = empty(64, "u4")
         self.draft_kind = empty(64, "u1")
         self.draft_value = empty(64, "i8")
@@ -81,6 +84,9 @@ class Rulebook:
         first: cython.size_t = self.first[rule]
         count: cython.size_t = self.size[rule]
         i: cython.size_t
+        self.work += count
+        if self.work > self.stamina:
+            raise Malformed(_TIRED)
         self.draft_cfa_kind = self.cfa_kind[rule]
         self.draft_cfa_register = self.cfa_register[rule]
         self.draft_cfa_value = self.cfa_value[rule]
@@ -148,9 +154,9 @@ class Rulebook:
         mask: cython.size_t = self.slots.shape[0] - 1
         at: cython.size_t = mix & mask
         probes: cython.size_t = 0
-        while self.slots[at] >= 0 and probes < _PROBES:
-            if self.same(self.slots[at]):
-                return self.slots[at]
+        while self.slots[at] and probes < _PROBES:
+            if self.same(self.slots[at] - 1):
+                return self.slots[at] - 1
             at = (at + 1) & mask
             probes += 1
         n: cython.size_t = self.count
@@ -158,8 +164,8 @@ class Rulebook:
             raise Malformed(_SPENT)
         self.grow()
         if probes < _PROBES:
-            self.slots[at] = n
-        self.hash[n] = mix & 0xFFFFFFFF
+            self.slots[at] = n + 1
+        self.hash[n] = mix & WORD
         self.cfa_kind[n] = self.draft_cfa_kind
         self.cfa_register[n] = self.draft_cfa_register
         self.cfa_value[n] = self.draft_cfa_value
@@ -223,15 +229,15 @@ class Rulebook:
         at: cython.size_t
         probes: cython.size_t
         mask: cython.size_t = 2 * self.slots.shape[0] - 1
-        self.slots = full(mask + 1, -1, "i4")
+        self.slots = zeros(mask + 1, "i4")
         for rule in range(self.count):
             at = self.hash[rule] & mask
             probes = 0
-            while self.slots[at] >= 0 and probes < _PROBES:
+            while self.slots[at] and probes < _PROBES:
                 at = (at + 1) & mask
                 probes += 1
             if probes < _PROBES:
-                self.slots[at] = rule
+                self.slots[at] = rule + 1
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)

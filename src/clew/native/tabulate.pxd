@@ -3,8 +3,11 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from clew.native.program cimport Interpreter
 
 cdef class Tabulator(Interpreter):
-    cdef uint32_t[::1] kept, first_row
-    cdef readonly size_t kept_count
+    cdef uint32_t[::1] first_row
+    cdef readonly list failed
+    cdef bint any_rows
+    cdef bint in_order
+    cdef size_t count
     cdef readonly bint overlaps
     cdef readonly list problems
     cdef readonly size_t problem_count

@@ -10,6 +10,7 @@ cdef class TextBuffer:
     cdef int reserve(self, size_t count) except -1
     cdef int byte(self, unsigned char value) except -1
     cdef int word(self, size_t number) except -1
+    cdef int copy(self, const unsigned char[::1] source, size_t at, size_t end) except -1
     cdef int hex(self, uint64_t value, size_t digits) except -1
     cdef int natural(self, uint64_t value) except -1
     cdef int integer(self, int64_t value, bint plus) except -1

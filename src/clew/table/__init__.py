@@ -30,7 +30,7 @@ from clew.table.rule import (
     Undefined,
 )
 from clew.table.rules import RuleColumns, Rules
-from clew.table.table import Range, Ranges, Row, Table
+from clew.table.table import Range, RangeColumns, Ranges, Row, Table
 
 __all__ = [
     "NO_INFORMATION",
@@ -46,6 +46,7 @@ __all__ = [
     "IsExpression",
     "Operation",
     "Range",
+    "RangeColumns",
     "Ranges",
     "RegisterPlus",
     "RegisterRule",

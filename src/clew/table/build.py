@@ -9,19 +9,16 @@ import numpy as np
 from clew.arch import Machine, machine_named
 from clew.table.rule import NO_INFORMATION, Rule
 from clew.table.rules import Rules
-from clew.table.table import Ranges, Table
+from clew.table.table import RangeColumns, Ranges, Table
 
 
 def no_ranges() -> Ranges:
     """Ranges without an element."""
-    return Ranges(
-        np.empty(0, np.uint64),
-        np.empty(0, np.uint64),
-        np.empty(0, np.uint32),
-        np.empty(0, np.uint64),
-        np.empty(0, np.int32),
-        np.empty(0, np.uint8),
-    )
+    empty = {
+        name: np.empty(0, code)
+        for name, code in zip(RangeColumns._fields, ("u8", "u8", "u4", "u8", "i4", "u1"), strict=True)
+    }
+    return Ranges(RangeColumns(**empty))
 
 
 def table_of(machine: Machine | str, rows: Iterable[tuple[int, int, Rule]]) -> Table:
@@ -84,27 +81,37 @@ def merge(tables: Sequence[Table]) -> Table:
         rule = np.where(found != 0, found, rule).astype(np.uint32)
         if table.args_size is not None:
             args = np.where(found != 0, table.args_size[np.maximum(at, 0)], args).astype(np.uint32)
+        else:
+            args = np.where(found != 0, 0, args).astype(np.uint32)
     # A boundary of a table whose rows do not count here is no boundary.
-    keep = np.concatenate(([True], (rule[1:] != rule[:-1]) | np.isin(starts[1:], tables[0].start)))
+    keep = np.ones(len(starts), bool)
+    keep[1:] = (rule[1:] != rule[:-1]) | (args[1:] != args[:-1]) | np.isin(starts[1:], tables[0].start)
     sources = tuple(dict.fromkeys(source for table in tables for source in table.ranges.sources))
     personalities: list[int] = []
-    columns: list[tuple[np.ndarray, ...]] = []
+    columns: list[RangeColumns] = []
     for table in tables:
-        ranges = table.ranges
-        names = np.array([sources.index(source) for source in ranges.sources] or [0], np.uint8)
-        columns.append(
-            (ranges.start, ranges.end, ranges.entry, ranges.lsda, ranges.cie + len(personalities), names[ranges.source])
-        )
-        personalities.extend(ranges.personalities)
-    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
-    order = np.argsort(joined[0], kind="stable")
-    start, end, entry, lsda, cie, source = (column[order] for column in joined)
+        names = np.array([sources.index(source) for source in table.ranges.sources] or [0], np.uint8)
+        ours = table.ranges.columns
+        cie = (ours.cie + len(personalities)).astype(np.int32)
+        columns.append(ours._replace(cie=cie, source=names[ours.source]))
+        personalities.extend(table.ranges.personalities)
+    joined = RangeColumns(
+        np.concatenate([part.start for part in columns]),
+        np.concatenate([part.end for part in columns]),
+        np.concatenate([part.entry for part in columns]),
+        np.concatenate([part.lsda for part in columns]),
+        np.concatenate([part.cie for part in columns]),
+        np.concatenate([part.source for part in columns]),
+    )
+    # Of equal starts the last counts, which is the first table's.
+    turn = np.repeat(-np.arange(len(tables)), [len(table.ranges) for table in tables])
+    order = np.lexsort((turn, joined.start))
     return Table(
         machine,
         starts[keep],
         rule[keep],
         Rules(machine, rules=numbers),
-        Ranges(start, end, entry, lsda, cie.astype(np.int32), source.astype(np.uint8), sources, tuple(personalities)),
+        Ranges(joined.take(order), sources, tuple(personalities)),
         args[keep] if args.any() else None,
         tuple(problem for table in tables for problem in table.problems),
         sum(table.lost for table in tables),

@@ -111,6 +111,9 @@ def compare(a: Table, b: Table) -> Iterator[Difference]:
     guilty = distinct[[bool(explain(pair)) for pair in distinct.tolist()]]
     where = np.flatnonzero(np.isin(pairs, guilty))
     open_: dict[tuple[str, str, str], list[int]] = {}
+    # Done with, but what is still open may begin before the latest of them.
+    closed: list[Difference] = []
+    latest = 0
     for index in where.tolist():
         start = int(starts[index])
         end = int(starts[index + 1]) if index + 1 < len(starts) else start
@@ -118,11 +121,18 @@ def compare(a: Table, b: Table) -> Iterator[Difference]:
         # What goes on from the range before is made longer; the rest is done with.
         for key in [key for key, (_, reach) in open_.items() if reach != start or key not in found]:
             low, high = open_.pop(key)
-            yield Difference(low, high, *key)
+            closed.append(Difference(low, high, *key))
+            latest = max(latest, low)
+        if closed and all(low > latest for low, _ in open_.values()):
+            yield from sorted(closed, key=_place)
+            closed.clear()
         for key in found:
             open_.setdefault(key, [start, end])[1] = end
-    for key, (low, high) in open_.items():
-        yield Difference(low, high, *key)
+    yield from sorted([*closed, *(Difference(low, high, *key) for key, (low, high) in open_.items())], key=_place)
+
+
+def _place(difference: Difference) -> int:
+    return difference.start
 
 
 def _rules_at(table: Table, addresses: np.ndarray) -> np.ndarray:

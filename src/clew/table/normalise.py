@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from clew.table.table import Table
+from clew.table.table import U4, U8, Table
 
 
 def normalise(table: Table, padding: int = 16) -> Table:
@@ -29,13 +29,11 @@ def normalise(table: Table, padding: int = 16) -> Table:
         last = np.append(start[1:] != start[:-1], True)
         if not last.all():
             start, rule = start[last], rule[last]
+    start, rule = _distinct(start, rule)
     if padding > 1 and len(start) > 2:
         gap = (rule[1:-1] == 0) & (start[2:] - start[1:-1] < padding) & (start[2:] % np.uint64(padding) == 0)
         keep = np.concatenate(([True], ~gap, [True]))
-        start, rule = start[keep], rule[keep]
-    if len(rule) > 1:
-        keep = np.concatenate(([True], rule[1:] != rule[:-1]))
-        start, rule = start[keep], rule[keep]
+        start, rule = _distinct(start[keep], rule[keep])
     return replace(
         table,
         start=np.ascontiguousarray(start),
@@ -43,3 +41,10 @@ def normalise(table: Table, padding: int = 16) -> Table:
         args_size=None,
         normalised=True,
     )
+
+
+def _distinct(start: U8, rule: U4) -> tuple[U8, U4]:
+    """Rows without those that say what the one before says."""
+    keep = np.ones(len(rule), bool)
+    keep[1:] = rule[1:] != rule[:-1]
+    return start[keep], rule[keep]

@@ -6,8 +6,9 @@ is a row like any other, whose rule is *no information*; the last row ends the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -60,16 +61,8 @@ class Range:
     personality: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
-    """All ranges, sorted by start; of equal starts the last counts. One element an FDE.
-
-    Attributes:
-        start, end (u8), entry (u4), lsda (u8), cie (i4): columns.
-        source (u1): index into ``sources``.
-        sources: section names.
-        personalities: by CIE number.
-    """
+class RangeColumns(NamedTuple):
+    """Ranges as columns, one element an FDE; ``source`` and ``cie`` are numbers of section names and CIEs."""
 
     start: U8
     end: U8
@@ -77,22 +70,76 @@ class Ranges:
     lsda: U8
     cie: npt.NDArray[np.int32]
     source: npt.NDArray[np.uint8]
-    sources: tuple[str, ...] = ()
-    personalities: Sequence[int] = ()
+
+    def take(self, order: npt.NDArray[np.integer[Any]]) -> RangeColumns:
+        """The ranges with these indices, in this order."""
+        return RangeColumns(
+            self.start[order],
+            self.end[order],
+            self.entry[order],
+            self.lsda[order],
+            self.cie[order],
+            self.source[order],
+        )
+
+
+class Ranges(Sequence[Range]):
+    """All ranges, sorted by start; of equal starts the last counts.
+
+    Args:
+        columns: the columns, or what makes them when somebody first asks: rows alone are often all that is wanted.
+        sources: section names, by number.
+        personalities: addresses, by CIE number.
+
+    Attributes:
+        start, end, lsda (u8), entry (u4), cie (i4), source (u1): one element an FDE.
+    """
+
+    def __init__(
+        self,
+        columns: RangeColumns | Callable[[], RangeColumns],
+        sources: tuple[str, ...] = (),
+        personalities: Sequence[int] = (),
+    ) -> None:
+        self._made = columns
+        self.sources = sources
+        self.personalities = personalities
+
+    @property
+    def columns(self) -> RangeColumns:
+        """All columns."""
+        if not isinstance(self._made, RangeColumns):
+            self._made = self._made()
+        return self._made
+
+    @property
+    def start(self) -> U8:
+        """First addresses."""
+        return self.columns.start
+
+    @property
+    def end(self) -> U8:
+        """Addresses behind the last."""
+        return self.columns.end
+
+    @property
+    def entry(self) -> U4:
+        """Offsets of the FDEs in their sections."""
+        return self.columns.entry
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.columns.start)
 
-    def __getitem__(self, index: int) -> Range:
-        cie = int(self.cie[index])
-        return Range(
-            int(self.start[index]),
-            int(self.end[index]),
-            int(self.entry[index]),
-            self.sources[int(self.source[index])],
-            int(self.lsda[index]),
-            self.personalities[cie] if 0 <= cie < len(self.personalities) else 0,
-        )
+    @overload
+    def __getitem__(self, index: int) -> Range: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Range]: ...
+    def __getitem__(self, index: int | slice) -> Range | list[Range]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        start, end, entry, lsda, cie, source = (int(column[index]) for column in self.columns)
+        personality = self.personalities[cie] if 0 <= cie < len(self.personalities) else 0
+        return Range(start, end, entry, self.sources[source], lsda, personality)
 
     def __iter__(self) -> Iterator[Range]:
         return (self[i] for i in range(len(self)))
@@ -154,7 +201,7 @@ class Table:
     def rows(self, start: int = 0, end: int | None = None, *, gaps: bool = False) -> Iterator[Row]:
         """Rows that hold somewhere in the addresses from ``start`` up to ``end``; with ``gaps`` also those that say nothing."""
         first = max(self.index(start), 0)
-        last = len(self.start) if end is None else int(np.searchsorted(self.start, np.uint64(end), "left"))
+        last = len(self.start) if end is None or end >= 1 << 64 else self.index(end - 1) + 1
         for index in range(first, last):
             if gaps or self.rule[index]:
                 yield self.row(index)

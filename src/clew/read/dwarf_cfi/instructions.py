@@ -15,7 +15,7 @@ from clew.table.rule import parse_expression
 if TYPE_CHECKING:
     from clew.read.dwarf_cfi.entries import Cie
 
-# Operands: r register, u unsigned, s signed LEB128; n, f the same times the data alignment factor; b block;
+# Operands: r register, u unsigned, s signed LEB128; n, f the same times the data alignment factor; m as n, negated; b block;
 # 1 2 4 8 a delta of so many bytes times the code alignment factor; a an address; l the low bits: a delta; L: a register.
 _INSTRUCTIONS: dict[int, tuple[str, str]] = {
     0x40: ("advance_loc", "l"),
@@ -49,7 +49,7 @@ _INSTRUCTIONS: dict[int, tuple[str, str]] = {
     0x2C: ("AARCH64_negate_ra_state_with_pc", ""),
     0x2D: ("GNU_window_save", ""),
     0x2E: ("GNU_args_size", "u"),
-    0x2F: ("GNU_negative_offset_extended", "rn"),
+    0x2F: ("GNU_negative_offset_extended", "rm"),
 }
 _VENDORS = frozenset({0x1D, 0x2B, 0x2C, 0x2D})
 
@@ -151,6 +151,8 @@ def _operand(cursor: Pointers, kind: str, byte: int, cie: Cie) -> int:
             return cursor.read_sleb()
         case "n":
             return cursor.read_uleb() * cie.data_alignment
+        case "m":
+            return -cursor.read_uleb() * cie.data_alignment
         case "f":
             return cursor.read_sleb() * cie.data_alignment
         case "a":

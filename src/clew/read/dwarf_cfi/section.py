@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,39 @@ from clew.errors import FormatError, Problem
 from clew.native.census import Census
 from clew.native.cursor import Malformed
 from clew.native.entries import Entries
+from clew.native.expressionbook import ExpressionBook
 from clew.native.overlaps import Overlay
 from clew.native.program import AARCH64, GENERIC, MIPS, SPARC, Interpreter
 from clew.native.tabulate import Tabulator
 from clew.read.dwarf_cfi.entries import Cie, Entry, Fde, Terminator
 from clew.read.dwarf_cfi.instructions import Instruction
-from clew.table import Ranges, Row, Rule, RuleColumns, Rules, Table
+from clew.table import RangeColumns, Ranges, Row, Rule, RuleColumns, Rules, Table
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _DIALECTS = {Dialect.GENERIC: GENERIC, Dialect.AARCH64: AARCH64, Dialect.SPARC: SPARC, Dialect.MIPS: MIPS}
+
+
+class _Expressions(Sequence[bytes]):
+    """The bytes of expressions by number, taken from the section when they are asked for."""
+
+    def __init__(self, data: memoryview, book: ExpressionBook) -> None:
+        self._data = data
+        self._book = book
+
+    def __len__(self) -> int:
+        return self._book.count
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        at, size = self._book.place(index)
+        return bytes(self._data[at : at + size])
 
 
 class CfiSection:
@@ -70,6 +92,7 @@ class CfiSection:
         self.address_size = address_size or self.machine.address_size
         self.bases = (text_base, data_base)
         self.eh = "eh_frame" in name if eh is None else eh
+        self._idle: list[Interpreter] = []
         self._zero_is_dead = code is not None and not any(start <= 0 < end for start, end in code)
         try:
             self._entries = Entries(
@@ -98,17 +121,22 @@ class CfiSection:
 
     def fdes_at(self, address: int) -> list[Fde]:
         """The FDEs whose range holds an address; the one that counts is the last."""
+        if not 0 <= address < 1 << 64:
+            return []
         start, stop = self._entries.columns[4:6]
-        where = np.flatnonzero((start <= np.uint64(address)) & (np.uint64(address) < stop) & self._alive())
+        inside = (start <= np.uint64(address)) & (np.uint64(address) < stop)
+        alive = self._alive()
+        where = np.flatnonzero(inside if alive is None else inside & alive)
         return [self.fde(int(index)) for index in where[np.argsort(start[where], kind="stable")]]
 
     def nearest(self, address: int) -> Fde | None:
         """The FDE whose range is nearest to an address that none covers, or None where there are none."""
         start, stop = self._entries.columns[4:6]
-        alive = np.flatnonzero(self._alive())
+        known = self._alive()
+        alive = np.arange(len(start)) if known is None else np.flatnonzero(known)
         if not len(alive):
             return None
-        here = np.uint64(address)
+        here = np.uint64(min(max(address, 0), (1 << 64) - 1))
         below = np.where(stop[alive] <= here, here - stop[alive], np.uint64((1 << 64) - 1))
         above = np.where(start[alive] > here, start[alive] - here, np.uint64((1 << 64) - 1))
         return self.fde(int(alive[np.argmin(np.minimum(below, above))]))
@@ -148,7 +176,8 @@ class CfiSection:
         """As :meth:`trace`, with the rule in force after each instruction; the first step is the rule before any."""
         if fde.cie.opaque or fde.stop <= fde.start:
             return
-        machine = Interpreter(self._entries, self.data, _DIALECTS[self.machine.cfa_dialect], 0)
+        # One machine after the other, as far as they overlap: it remembers what the CIEs' programs came to.
+        machine = self._idle.pop() if self._idle else self._interpreter()
         at = fde.program
         try:
             number = machine.begin(self._entries.cies[fde.cie.index], fde.cie.index, fde.start)
@@ -171,25 +200,48 @@ class CfiSection:
             yield None, rule, Row(begin, fde.stop, rule, args_size)
         except Malformed as error:
             raise FormatError(str(error), section=self.name, offset=at) from None
+        finally:
+            self._idle.append(machine)
+
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self._entries, self.data, _DIALECTS[self.machine.cfa_dialect], 0)
 
     def _rule(self, machine: Interpreter, number: int) -> Rule:
         return self._rules(machine, np.array([number]))[0]
 
     def _rules(self, machine: Interpreter, numbers: npt.NDArray[np.integer]) -> Rules:
-        places = zip(*machine.expressions.places(), strict=True)
-        expressions = [bytes(self.data[at : at + size]) for at, size in places]
+        expressions = _Expressions(self.data, machine.expressions)
         return Rules(self.machine, RuleColumns(*machine.rules.heads(numbers), *machine.rules.cells(), expressions))
 
-    def _alive(self) -> npt.NDArray[np.bool_]:
-        """Which FDEs describe something."""
-        start, stop = self._entries.columns[4:6]
-        alive = stop > start
-        highest = (1 << 8 * self.address_size) - 1
-        if len(start) and int(start.max()) >= highest - 1:
-            alive &= start < np.uint64(highest - 1)
-        if self._zero_is_dead:
-            alive &= start != 0
-        return alive
+    def _alive(self) -> npt.NDArray[np.bool_] | None:
+        """Which FDEs describe something; None for all."""
+        entries = self._entries
+        start, stop = entries.columns[4:6]
+        tombstone = (1 << 8 * self.address_size) - 2
+        if not entries.empty and entries.most < tombstone and (entries.least or not self._zero_is_dead):
+            return None
+        alive = (stop > start) & (start < np.uint64(tombstone))
+        return alive & (start != 0) if self._zero_is_dead else alive
+
+    def _order(self) -> npt.NDArray[np.uint32] | None:
+        """The FDEs that describe something, by number, sorted by start and then by place; None where that is file order."""
+        start = self._entries.columns[4]
+        alive = self._alive()
+        order = None if alive is None or alive.all() else np.flatnonzero(alive).astype(np.uint32)
+        if self._entries.rising:
+            return order
+        # A few sorted runs, one a section of the linker's input, which is what a merge sort is good at; and of equal starts
+        # the last must come last.
+        by_start = np.argsort(start if order is None else start[order], kind="stable")
+        return (by_start if order is None else order[by_start]).astype(np.uint32)
+
+    def _ranges(self, order: npt.NDArray[np.uint32] | None, failed: list[int]) -> RangeColumns:
+        """The FDEs that have rows, sorted."""
+        offset, _, _, cie, start, stop, lsda = self._entries.columns
+        columns = RangeColumns(start, stop, offset, lsda, cie, np.zeros(len(start), np.uint8))
+        if order is not None:
+            columns = columns.take(order)
+        return columns.take(np.delete(np.arange(len(columns.start)), failed)) if failed else columns
 
     def census(self) -> list[int]:
         """How many instructions of each opcode the programs have: 256 numbers (see :class:`clew.native.census.Census`)."""
@@ -201,34 +253,19 @@ class CfiSection:
         FDEs that cannot be read, or whose programs cannot be run, are left out and are in the Table's problems.
         """
         entries = self._entries
-        columns: tuple[npt.NDArray[np.generic], ...] = entries.columns
-        start = entries.columns[4]
-        alive = self._alive()
-        if not alive.all():
-            columns = tuple(column[alive] for column in columns)
-            start = entries.columns[4][alive]
-        if len(start) > 1 and not bool((start[1:] >= start[:-1]).all()):
-            order = np.argsort(start, kind="stable")
-            columns = tuple(column[order] for column in columns)
-        machine = Tabulator(entries, self.data, _DIALECTS[self.machine.cfa_dialect], columns[:6])
-        row_start, row_rule, row_args, kept, first = machine.run()
+        order = self._order()
+        machine = Tabulator(entries, self.data, _DIALECTS[self.machine.cfa_dialect], order)
+        row_start, row_rule, row_args, first = machine.run()
         problems = list(self.problems)
         problems += [Problem(message, self.name, offset) for offset, message in machine.problems]
-        if len(kept) != len(columns[0]):
-            columns = tuple(column[kept] for column in columns)
-        offset, _, _, cie, low, high, lsda = columns
         ranges = Ranges(
-            low.astype(np.uint64, copy=False),
-            high.astype(np.uint64, copy=False),
-            offset.astype(np.uint32, copy=False),
-            lsda.astype(np.uint64, copy=False),
-            cie.astype(np.int32, copy=False),
-            np.zeros(len(low), np.uint8),
+            lambda: self._ranges(order, machine.failed),
             (self.name,),
             [record.personality for record in entries.cies],
         )
         if machine.overlaps:
             args = np.zeros(len(row_start), np.uint32) if row_args is None else row_args
+            first = np.delete(first, machine.failed)
             row_start, row_rule, args = Overlay(ranges.start, ranges.end, first, row_start, row_rule, args).run()
             row_args = None if row_args is None else args
             message = "FDEs overlap; of those around an address the one that starts last counts"
