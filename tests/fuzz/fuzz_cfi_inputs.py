@@ -75,10 +75,16 @@ def section(random: Random) -> bytes:
             code_alignment=random.choice((1, 1, 4)),
             data_alignment=random.choice((-8, -4, 1)),
             return_address=random.choice((16, 30, 1)),
-            fde_encoding=random.choice((0x1B, 0x1B, 0x00, 0x03, 0x0C, 0x1C, 0x2B, 0x3B, 0x50, 0x01)) if size == 8 else 0x1B,
+            fde_encoding=random.choice((0x1B, 0x1B, 0x00, 0x03, 0x0C, 0x1C, 0x2B, 0x3B, 0x50, 0x01))
+            if size == 8
+            else 0x1B,
             lsda_encoding=0x1B if "L" in augmentation else None,
             personality=(0x9B, 0x1800) if "P" in augmentation else None,
-            instructions=[Cfa.def_cfa(7, 8), Cfa.offset(16, 1), *(instruction(random) for _ in range(random.randrange(2)))],
+            instructions=[
+                Cfa.def_cfa(7, 8),
+                Cfa.offset(16, 1),
+                *(instruction(random) for _ in range(random.randrange(2))),
+            ],
         )
         for _ in range(random.randrange(1, 4)):
             cfi.fde(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from random import Random
 
 from clew.errors import Error
 from clew.image import Image
 from clew.image.image import SymbolSource
 from clew.read.frames import frame_sections, read_table
-from clew.testing import Cfa, CfiBuilder, ElfBuilder, eh_frame_hdr
 
 MOST = 200
 

@@ -5,7 +5,7 @@
     python tests/fuzz/run_fuzz.py elf --seconds 60
 
 An input fails when reading it raises anything but clew.Error, when the layers contradict each other, or when it takes more
-than a second. What fails is written to ``--keep``, under the number with which it was made. The last line is the sum.
+than a second. What fails is written to ``--keep``, under the number with which it was made, and so is the slowest. The last line is the sum.
 Exit code 1 if any input failed or the memory kept growing.
 """
 
@@ -61,6 +61,7 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
     slow: int = 0
     slowest: float = 0.0
+    slowest_blob: bytes = field(default=b"", repr=False)
     growth: int = 0
     seconds: float = 0.0
 
@@ -89,6 +90,8 @@ def fuzz(
     """Reads inputs until there were so many, or so much time has passed. The same seed makes the same inputs."""
     subject = SUBJECTS[name]
     tally = Tally()
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     warm = 0
     random = Random(seed)
@@ -111,10 +114,10 @@ def fuzz(
             frame = traceback.extract_tb(error.__traceback__)[-1]
             tally.failures[f"{type(error).__name__} in {frame.name}: {error}"] += 1
             if keep is not None:
-                keep.mkdir(parents=True, exist_ok=True)
                 (keep / f"{name}-{seed}-{tally.inputs}").write_bytes(blob)
         took = time.perf_counter() - start
-        tally.slowest = max(tally.slowest, took)
+        if took > tally.slowest:
+            tally.slowest, tally.slowest_blob = took, blob
         tally.slow += took > SLOW
         tally.inputs += 1
     tally.seconds = time.monotonic() - begin
@@ -133,6 +136,8 @@ def main() -> int:
     if options.runs is None and options.seconds is None:
         options.runs = 10_000
     tally = fuzz(options.subject, runs=options.runs, seconds=options.seconds, seed=options.seed, keep=options.keep)
+    if options.keep is not None:
+        (options.keep / f"{options.subject}-slowest").write_bytes(tally.slowest_blob)
     for message, count in tally.failures.most_common():
         print(f"{count:8} {message}")
     print(tally)

@@ -97,7 +97,9 @@ def test_sleb(data: str, value: int) -> None:
     assert (cursor.read_sleb(), cursor.pos) == (value, len(data) // 2)
 
 
-@pytest.mark.parametrize("data", ["80" * 9 + "01", "ff" * 9 + "01", "ff" * 9 + "7e", "ff" * 10 + "00", "80" * 10 + "7f"])
+@pytest.mark.parametrize(
+    "data", ["80" * 9 + "01", "ff" * 9 + "01", "ff" * 9 + "7e", "ff" * 10 + "00", "80" * 10 + "7f"]
+)
 def test_sleb_beyond_64_bits(data: str) -> None:
     with pytest.raises(Malformed, match="exceeds 64 bits"):
         Cursor(bytes.fromhex(data)).read_sleb()

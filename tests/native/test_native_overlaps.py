@@ -66,7 +66,13 @@ def test_no_overlap() -> None:
 
 
 def test_the_inner_one_counts_and_the_outer_goes_on() -> None:
-    assert [row[:2] for row in overlaid([(0, 20, [10, 15]), (5, 12, [])])] == [(0, 1), (5, 4), (12, 2), (15, 3), (20, 0)]
+    assert [row[:2] for row in overlaid([(0, 20, [10, 15]), (5, 12, [])])] == [
+        (0, 1),
+        (5, 4),
+        (12, 2),
+        (15, 3),
+        (20, 0),
+    ]
 
 
 def test_staggered() -> None:

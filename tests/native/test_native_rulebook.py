@@ -44,7 +44,7 @@ def test_thousands_of_rules_are_told_apart() -> None:
 
 
 def test_many_registers_stay_sorted() -> None:
-    order = [*range(500, 400, -1), *range(0, 60), 65535, *range(300, 360)]
+    order = [*range(500, 400, -1), *range(60), 65535, *range(300, 360)]
     table = section([Cfa.same_value(register) for register in order]).table()
     assert [register for register, _ in table.rules[1].registers] == sorted(order)
     assert {rule for _, rule in table.rules[1].registers} == {SameValue()}

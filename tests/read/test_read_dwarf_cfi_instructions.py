@@ -115,7 +115,7 @@ def test_set_loc(encoding: int) -> None:
     )
     made = CfiSection(cfi.build(), address=0x2000)
     (fde,) = made.fdes()
-    assert [instruction.operands for instruction in fde.instructions()][0] == (0x1010,)
+    assert next(instruction.operands for instruction in fde.instructions()) == (0x1010,)
     wanted = [(0x1000, 0x1010), (0x1010, 0x1020), (0x1020, 0x1100)]
     assert [(row.start, row.end) for row in fde.rows()] == wanted
     assert [(row.start, row.end) for row in made.table().rows()] == wanted

@@ -8,8 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.read.dwarf_cfi import CfiSection
-from clew.table import AtCfa, AtExpression, CfaExpression, CfaPlus, InRegister, IsExpression, RegisterPlus
-from clew.table import Rule, SameValue, Undefined
+from clew.table import (
+    AtCfa,
+    AtExpression,
+    CfaExpression,
+    CfaPlus,
+    InRegister,
+    IsExpression,
+    RegisterPlus,
+    Rule,
+    SameValue,
+    Undefined,
+)
 from clew.testing import Cfa, CfiBuilder, Instruction, Op
 
 EXPRESSIONS = (Op.breg(7, 8), Op.breg(6, -16) + Op.deref, Op.plus_uconst(8), Op.lit(3) + Op.plus)
@@ -179,9 +189,7 @@ def test_random_programs(initial: list[Step], programs: list[list[Step]], machin
         model = Model(START + 2 * SIZE * number, start.cfa, dict(start.registers), dict(start.registers))
         models.append(model)
         cfi.fde(cie, start=model.location, size=SIZE, instructions=run(program, model))
-    section = CfiSection(
-        cfi.build(), name=".eh_frame" if eh else ".debug_frame", address=0x400000, machine=machine
-    )
+    section = CfiSection(cfi.build(), name=".eh_frame" if eh else ".debug_frame", address=0x400000, machine=machine)
     table = section.table()
     assert table.problems == ()
     every = []

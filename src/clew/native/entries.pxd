@@ -23,9 +23,12 @@ cdef class Entries(Pointers):
     cdef dict cie_at
     cdef readonly size_t count
     cdef readonly bint rising
-    cdef readonly size_t empty
+    cdef readonly size_t empty, program_bytes
     cdef readonly uint64_t least, most
-    cdef size_t at, after, cie_bytes
+    cdef const uint32_t[::1] words
+    cdef bint by_word
+    cdef bint any_lsda
+    cdef size_t room, at, after, cie_bytes
     cdef Py_ssize_t cie_index
     cdef readonly object columns
     cdef uint32_t[::1] offset, finish, program

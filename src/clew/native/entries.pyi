@@ -39,6 +39,7 @@ class Entries(Pointers):
     count: int
     rising: bool
     empty: int
+    program_bytes: int
     least: int
     most: int
     columns: tuple[

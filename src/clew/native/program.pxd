@@ -24,7 +24,7 @@ cdef class Interpreter(Pointers):
     cdef public uint64_t location
     cdef public uint32_t args_size
     # What it emits: one element a row.
-    cdef size_t row_count, row_room
+    cdef size_t row_count, row_room, easy_rows
     cdef uint64_t[::1] row_start
     cdef uint32_t[::1] row_rule, row_args
     cdef bint any_args
@@ -38,6 +38,7 @@ cdef class Interpreter(Pointers):
     cdef int32_t vendor(self, unsigned int opcode, int32_t rule) except -1
     cdef int64_t factored(self, uint64_t value) except? -1
     cdef int64_t factored_signed(self, int64_t value) except? -1
+    cdef int prepare_row(self) except -1
     cdef int emit(self, uint64_t start, int32_t rule) except -1
     cdef int32_t operate(self, unsigned int opcode, int32_t rule) except -1
     cdef uint32_t give_number(self, int32_t rule) except 0

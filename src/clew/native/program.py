@@ -69,7 +69,7 @@ class Interpreter(Pointers):
         self.rules = Rulebook(len(data))
         self.expressions = ExpressionBook(data)
         self.initials = [None] * len(entries.cies)
-        slots = 8192 if len(data) < 1 << 19 else 32768
+        slots = 8192 if len(data) < 1 << 19 else 16384
         self.near_mask = slots - 1
         self.near = zeros(slots, "u8")
         self.far = zeros(4 * _FAR, "u8")
@@ -82,7 +82,7 @@ class Interpreter(Pointers):
         self.number_of = zeros(1024, "u4")
         self.number_of[0] = 1
         self.row_count = 0
-        self.row_room = rows + 16
+        self.row_room = self.easy_rows = rows + 16
         self.any_args = False
         self.row_start, self.row_rule = together(self.row_room, ("u8", "u4"))
         self.row_args = None
@@ -323,6 +323,17 @@ class Interpreter(Pointers):
             self.any_args = True
             # Mostly never touched: rows with argument sizes are rare and come late.
             self.row_args = zeros(self.row_room, "u4")
+        self.easy_rows = 0 if size else self.row_room
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def prepare_row(self) -> cython.int:
+        """What seldom has to be done before a row is added: room for half as many again, and its argument size."""
+        if self.row_count == self.row_room:
+            self.grow_rows()
+        if self.args_size:
+            self.row_args[self.row_count] = self.args_size
+        return 0
 
     def grow_rows(self):
         """Makes room for half as many rows again."""
@@ -333,6 +344,7 @@ class Interpreter(Pointers):
         self.row_start, self.row_rule = starts, rules
         if self.any_args:
             self.row_args = enlarged(self.row_args, self.row_room, 0)
+        self.easy_rows = 0 if self.args_size else self.row_room
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -440,7 +452,7 @@ def _step(
     key: uint64_t = cython.cast(uint64_t, rule) << 24 | (value & 0x3FFF) << 10 | register << 4 | what
     # Not a hash: what is near in the programs stays near in the cache lines.
     spread: int64_t = (value >> 3) + cython.cast(int64_t, 3 * register + what)
-    at: cython.size_t = ((rule << 2) + (spread & 3) + (value >> 5) * 0x5AC) & machine.near_mask
+    at: cython.size_t = ((rule << 2) + (spread & 3) + (value >> 5) * 0xB31) & machine.near_mask
     entry: uint64_t = machine.near[at]
     if entry >> 20 == key:
         return entry & 0xFFFFF
@@ -456,14 +468,12 @@ def _step(
 def _emit(machine: Interpreter, start: uint64_t, rule: int32_t) -> cython.int:
     """Adds a row."""
     n: cython.size_t = machine.row_count
-    if n == machine.row_room:
-        machine.grow_rows()
+    if n >= machine.easy_rows:
+        machine.prepare_row()
     number: uint32_t = machine.number_of[rule] if rule < machine.number_of.shape[0] else 0
     if number == 0:
         number = machine.give_number(rule)
     machine.row_start[n] = start
     machine.row_rule[n] = number - 1
-    if machine.any_args:
-        machine.row_args[n] = machine.args_size
     machine.row_count = n + 1
     return 0

@@ -6,7 +6,7 @@ cdef class Tabulator(Interpreter):
     cdef uint32_t[::1] first_row
     cdef readonly list failed
     cdef bint any_rows
-    cdef bint in_order
+    cdef bint in_order, note_first
     cdef size_t count
     cdef readonly bint overlaps
     cdef readonly list problems

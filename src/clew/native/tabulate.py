@@ -26,18 +26,18 @@ class Tabulator(Interpreter):
     Args:
         entries, data, dialect: as for :class:`~clew.native.program.Interpreter`.
         order: which FDEs to run, by number (u4), so that their starts do not fall; None for all, in file order.
+        note_first: whether to note each FDE's first row, which only who must untangle overlaps wants to know.
 
     A program that cannot be run costs its FDE: its rows are taken back and a problem is kept. A gap between FDEs becomes a
     row of rule 0, *no information*; so does the end of the last.
     """
 
-    def __init__(self, entries, data, dialect, order):
+    def __init__(self, entries, data, dialect, order, note_first=False):
         columns = entries.columns
         self.count = entries.count if order is None else len(order)
         # Three bytes a row are usual: a move, an instruction, its operand. Each FDE may add a gap before it. A guess near the
         # truth matters: fresh memory costs more than decoding into it.
-        sizes = int(columns[1].sum(dtype=np.int64)) - int(columns[2].sum(dtype=np.int64))
-        Interpreter.__init__(self, entries, data, dialect, sizes // 3 + 2 * self.count)
+        Interpreter.__init__(self, entries, data, dialect, entries.program_bytes // 3 + self.count)
         self.cies = entries.cies
         if not cython.compiled:
             columns = tuple(memoryview(column) for column in columns)
@@ -45,7 +45,8 @@ class Tabulator(Interpreter):
         self.offset, self.finish, self.program, self.cie, self.start, self.stop = columns[:6]
         self.in_order = order is None
         self.order = order
-        self.first_row = empty(self.count, "u4")
+        self.note_first = note_first
+        self.first_row = empty(self.count if note_first else 0, "u4")
         self.failed = []
         self.any_rows = False
         self.overlaps = False
@@ -59,7 +60,7 @@ class Tabulator(Interpreter):
 
         Returns:
             row starts (u8), rule numbers (u4) and argument sizes (u4, or None where no program gives one), one element a
-            row; and the first row of each FDE (u4), meaningless for those that are in ``failed``.
+            row; and the first row of each FDE (u4), if it was noted; meaningless for those that are in ``failed``.
         """
         while self.turn < self.count:
             try:
@@ -70,6 +71,8 @@ class Tabulator(Interpreter):
                     which = self.turn if self.in_order else self.order[self.turn]
                     self.problems.append((self.offset[which], str(error)))
                 self.failed.append(self.turn)
+                if self.any_args:
+                    np.asarray(self.row_args)[self.mark : self.row_count] = 0
                 self.row_count = self.mark
                 self.turn += 1
         self.close()
@@ -94,10 +97,12 @@ class Tabulator(Interpreter):
                 if not record.opaque:
                     self.enter(record, last_cie)
             start = self.start[i]
-            self.args_size = 0
+            if self.args_size:
+                self.set_args(0)
             if start > self.reach and self.any_rows:
                 self.emit(self.reach, 0)
-            self.first_row[turn] = self.row_count
+            if self.note_first:
+                self.first_row[turn] = self.row_count
             self.location = start
             self.depth = 0
             if record.opaque:
@@ -115,7 +120,7 @@ class Tabulator(Interpreter):
     def close(self):
         """Ends the last FDE's rows."""
         if self.any_rows:
-            self.args_size = 0
+            self.set_args(0)
             self.emit(self.reach, 0)
 
     def result(self):

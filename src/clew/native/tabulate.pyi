@@ -10,7 +10,9 @@ class Tabulator(Interpreter):
     failed: list[int]
     problems: list[tuple[int, str]]
     problem_count: int
-    def __init__(self, entries: Entries, data: Buffer, dialect: int, order: npt.NDArray[np.uint32] | None) -> None: ...
+    def __init__(
+        self, entries: Entries, data: Buffer, dialect: int, order: npt.NDArray[np.uint32] | None, note_first: bool = False
+    ) -> None: ...
     def run(
         self,
     ) -> tuple[

@@ -254,8 +254,13 @@ class CfiSection:
         """
         entries = self._entries
         order = self._order()
-        machine = Tabulator(entries, self.data, _DIALECTS[self.machine.cfa_dialect], order)
+        dialect = _DIALECTS[self.machine.cfa_dialect]
+        machine = Tabulator(entries, self.data, dialect, order)
         row_start, row_rule, row_args, first = machine.run()
+        if machine.overlaps:
+            # Rare enough to be run again for what is not noted otherwise.
+            machine = Tabulator(entries, self.data, dialect, order, note_first=True)
+            row_start, row_rule, row_args, first = machine.run()
         problems = list(self.problems)
         problems += [Problem(message, self.name, offset) for offset, message in machine.problems]
         ranges = Ranges(
