@@ -1,5 +1,103 @@
-"""clew: the unwind-table compiler."""
+"""clew: the unwind-table compiler.
+
+What a program needs most stands here; each name is loaded when it is first used.
+
+>>> import clew
+>>> with clew.open_image("/proc/self/exe") as image:
+...     table = clew.read_table(image)
+>>> table.row_count > 0
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from clew._version import __version__
+from clew.errors import (
+    DependencyError,
+    Error,
+    EvaluationError,
+    FormatError,
+    NotFoundError,
+    Problem,
+    UsageError,
+)
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from clew.arch import Machine, machine_for, machine_named
+    from clew.image import Image, open_image
+    from clew.memory import BytesMemory, Memory, ProcessMemory
+    from clew.read.dwarf_cfi import CfiSection, EhFrameHeader, explain
+    from clew.read.frames import frame_sections, read_table
+    from clew.read.stats import Stats, read_stats, survey
+    from clew.table import Expression, Row, Rule, Table, compare, evaluate, merge, normalise, table_of
+
+_HOMES = {
+    "clew.arch": ("Machine", "machine_for", "machine_named"),
+    "clew.image": ("Image", "open_image"),
+    "clew.memory": ("BytesMemory", "Memory", "ProcessMemory"),
+    "clew.read.dwarf_cfi": ("CfiSection", "EhFrameHeader", "explain"),
+    "clew.read.frames": ("frame_sections", "read_table"),
+    "clew.read.stats": ("Stats", "read_stats", "survey"),
+    "clew.table": (
+        "Expression",
+        "Row",
+        "Rule",
+        "Table",
+        "compare",
+        "evaluate",
+        "merge",
+        "normalise",
+        "table_of",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BytesMemory",
+    "CfiSection",
+    "DependencyError",
+    "EhFrameHeader",
+    "Error",
+    "EvaluationError",
+    "Expression",
+    "FormatError",
+    "Image",
+    "Machine",
+    "Memory",
+    "NotFoundError",
+    "Problem",
+    "ProcessMemory",
+    "Row",
+    "Rule",
+    "Stats",
+    "Table",
+    "UsageError",
+    "__version__",
+    "compare",
+    "evaluate",
+    "explain",
+    "frame_sections",
+    "machine_for",
+    "machine_named",
+    "merge",
+    "normalise",
+    "open_image",
+    "read_stats",
+    "read_table",
+    "survey",
+    "table_of",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

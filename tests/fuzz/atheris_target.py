@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -42,10 +43,8 @@ def main(read: Reader, seeds: Callable[[Random, int], list[bytes]], rooms: tuple
 
 
 def _ignoring_errors(read: Reader, blob: bytes) -> None:
-    try:
+    with contextlib.suppress(Error):
         read(blob)
-    except Error:
-        pass
 
 
 def _functions(rooms: tuple[str, ...]) -> Iterator[FunctionType]:

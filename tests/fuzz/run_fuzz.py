@@ -5,7 +5,8 @@
     python tests/fuzz/run_fuzz.py elf --seconds 60
 
 An input fails when reading it raises anything but clew.Error, when the layers contradict each other, or when it takes more
-than a second. What fails is written to ``--keep``, under the number with which it was made, and so is the slowest. The last line is the sum.
+than a second. What fails is written to ``--keep``, under the number with which it was made, and so is the slowest input. The
+last line is the sum.
 Exit code 1 if any input failed or the memory kept growing.
 """
 

@@ -14,6 +14,7 @@ from clew.table import (
     NO_INFORMATION,
     InvalidExpression,
     IsExpression,
+    RangeColumns,
     Ranges,
     RegisterPlus,
     Row,
@@ -43,21 +44,12 @@ def offset_at(table: Table, address: int) -> int | None:
 def with_ranges(table: Table, ranges: list[tuple[int, int, int]], source: str = ".eh_frame") -> Table:
     """The table with (start, end, lsda) ranges."""
     ranges = sorted(ranges, key=lambda range_: range_[0])
-    columns = [np.array([range_[n] for range_ in ranges], np.uint64) for n in range(3)]
+    start, end, lsda = (np.array([range_[n] for range_ in ranges], np.uint64) for n in range(3))
     count = len(ranges)
-    return replace(
-        table,
-        ranges=Ranges(
-            columns[0],
-            columns[1],
-            np.arange(count, dtype=np.uint32),
-            columns[2],
-            np.zeros(count, np.int32),
-            np.zeros(count, np.uint8),
-            (source,),
-            [0x9000 if source == ".eh_frame" else 0],
-        ),
+    columns = RangeColumns(
+        start, end, np.arange(count, dtype=np.uint32), lsda, np.zeros(count, np.int32), np.zeros(count, np.uint8)
     )
+    return replace(table, ranges=Ranges(columns, (source,), [0x9000 if source == ".eh_frame" else 0]))
 
 
 TABLE = table_of("x86-64", [(0x1000, 0x1010, rule(8)), (0x1010, 0x1020, rule(16)), (0x1030, 0x1040, rule(8))])

@@ -11,11 +11,11 @@ import cython
 import numpy as np
 
 if cython.compiled:
-    from cython.cimports.clew.native.cursor import WORD, ONES
+    from cython.cimports.clew.native.cursor import ONES, WORD
     from cython.cimports.clew.native.pointers import OMIT, Pointers
     from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 else:
-    from clew.native.cursor import WORD, ONES
+    from clew.native.cursor import ONES, WORD
     from clew.native.pointers import OMIT, Pointers
 
     int64_t = uint8_t = uint32_t = uint64_t = int32_t = cython.longlong

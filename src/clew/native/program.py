@@ -75,6 +75,7 @@ class Interpreter(Pointers):
         self.far = zeros(4 * _FAR, "u8")
         self.stack = empty(_DEEPEST, "i4")
         self.depth = 0
+        self.args_size = 0
         self.current = None
         # Rule 0 is number 0; number_of holds numbers plus one, so that zeros say that there is none yet.
         self.numbered = zeros(1024, "u4")
@@ -439,9 +440,7 @@ class Interpreter(Pointers):
 @cython.cfunc
 @cython.inline
 @cython.exceptval(-1, check=False)
-def _step(
-    machine: Interpreter, rule: int32_t, what: cython.uint, register: uint64_t, value: int64_t
-) -> int32_t:
+def _step(machine: Interpreter, rule: int32_t, what: cython.uint, register: uint64_t, value: int64_t) -> int32_t:
     """The step from a rule by one change, remembered or made.
 
     The near memory keeps a step in eight bytes: rule (20 bits), value (14), register (6) and change (4), and what it leads

@@ -8,7 +8,9 @@ class Rulebook:
     cell_count: int
     budget: int
     def __init__(self, size: int) -> None: ...
-    def heads(self, numbers: Any) -> tuple[
+    def heads(
+        self, numbers: Any
+    ) -> tuple[
         npt.NDArray[np.uint8],
         npt.NDArray[np.uint32],
         npt.NDArray[np.int64],

@@ -11,7 +11,12 @@ class Tabulator(Interpreter):
     problems: list[tuple[int, str]]
     problem_count: int
     def __init__(
-        self, entries: Entries, data: Buffer, dialect: int, order: npt.NDArray[np.uint32] | None, note_first: bool = False
+        self,
+        entries: Entries,
+        data: Buffer,
+        dialect: int,
+        order: npt.NDArray[np.uint32] | None,
+        note_first: bool = False,
     ) -> None: ...
     def run(
         self,
