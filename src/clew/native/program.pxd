@@ -1,11 +1,11 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from clew.native.pointers cimport Pointers
-from clew.native.entries cimport CieRecord
+from clew.native.cies cimport CieRecord
 from clew.native.expressionbook cimport ExpressionBook
+from clew.native.rows cimport RowColumns
 from clew.native.rulebook cimport Rulebook
 
-cdef class Interpreter(Pointers):
+cdef class Interpreter(RowColumns):
     cdef readonly Rulebook rules
     cdef readonly ExpressionBook expressions
     cdef int dialect
@@ -22,14 +22,6 @@ cdef class Interpreter(Pointers):
     cdef unsigned int cie_address_size, encoding
     # Where the program stands.
     cdef public uint64_t location
-    cdef public uint32_t args_size
-    # What it emits: one element a row.
-    cdef size_t row_count, row_room, easy_rows
-    cdef uint64_t[::1] row_start
-    cdef uint32_t[::1] row_rule, row_args
-    cdef bint any_args
-    cdef uint32_t[::1] number_of, numbered
-    cdef size_t number_count
 
     cdef int enter(self, CieRecord record, size_t index) except -1
     cdef int32_t execute(self, size_t at, size_t end, uint64_t limit, int32_t rule, bint emit) except -1
@@ -38,8 +30,6 @@ cdef class Interpreter(Pointers):
     cdef int32_t vendor(self, unsigned int opcode, int32_t rule) except -1
     cdef int64_t factored(self, uint64_t value) except? -1
     cdef int64_t factored_signed(self, int64_t value) except? -1
-    cdef int prepare_row(self) except -1
     cdef int emit(self, uint64_t start, int32_t rule) except -1
     cdef int32_t operate(self, unsigned int opcode, int32_t rule) except -1
-    cdef uint32_t give_number(self, int32_t rule) except 0
     cdef int64_t expression(self) except? -1

@@ -8,22 +8,24 @@ and over, so nearly every instruction is one look-up. ``remember_state`` pushes 
 import cython
 
 if cython.compiled:
+    from cython.cimports.clew.native.cies import CieRecord
     from cython.cimports.clew.native.cursor import ONES, SPREAD
-    from cython.cimports.clew.native.entries import CieRecord
     from cython.cimports.clew.native.expressionbook import ExpressionBook
     from cython.cimports.clew.native.pointers import Pointers
+    from cython.cimports.clew.native.rows import RowColumns
     from cython.cimports.clew.native.rulebook import Rulebook
     from cython.cimports.libc.stdint import int32_t, int64_t, uint32_t, uint64_t
 else:
+    from clew.native.cies import CieRecord
     from clew.native.cursor import ONES, SPREAD
-    from clew.native.entries import CieRecord
     from clew.native.expressionbook import ExpressionBook
     from clew.native.pointers import Pointers
+    from clew.native.rows import RowColumns
     from clew.native.rulebook import Rulebook
 
     int64_t = uint32_t = uint64_t = int32_t = cython.longlong
 
-from clew.native.columns import empty, enlarged, together, zeros
+from clew.native.columns import empty, zeros
 from clew.native.cursor import Malformed
 
 #: What the vendor opcodes mean, by machine.
@@ -53,7 +55,7 @@ _IS_EXPRESSION = cython.declare(cython.uint, 15)
 
 
 @cython.cclass
-class Interpreter(Pointers):
+class Interpreter(RowColumns):
     """The machine that turns programs into rows.
 
     Args:
@@ -75,18 +77,8 @@ class Interpreter(Pointers):
         self.far = zeros(4 * _FAR, "u8")
         self.stack = empty(_DEEPEST, "i4")
         self.depth = 0
-        self.args_size = 0
         self.current = None
-        # Rule 0 is number 0; number_of holds numbers plus one, so that zeros say that there is none yet.
-        self.numbered = zeros(1024, "u4")
-        self.number_count = 1
-        self.number_of = zeros(1024, "u4")
-        self.number_of[0] = 1
-        self.row_count = 0
-        self.row_room = self.easy_rows = rows + 16
-        self.any_args = False
-        self.row_start, self.row_rule = together(self.row_room, ("u8", "u4"))
-        self.row_args = None
+        self.make_room(rows)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -317,54 +309,11 @@ class Interpreter(Pointers):
                 return _step(self, rule, _CONTEXT, 0, (context & ~6) | (0 if state == 0 else 2 if state == 1 else 6))
         raise Malformed(f"the call frame instruction {opcode:#04x} is not defined for this machine")
 
-    def set_args(self, size):
-        """``DW_CFA_GNU_args_size``: a fact of the row, not of its rule; rows get a column for it when first met."""
-        self.args_size = size
-        if size and not self.any_args:
-            self.any_args = True
-            # Mostly never touched: rows with argument sizes are rare and come late.
-            self.row_args = zeros(self.row_room, "u4")
-        self.easy_rows = 0 if size else self.row_room
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def prepare_row(self) -> cython.int:
-        """What seldom has to be done before a row is added: room for half as many again, and its argument size."""
-        if self.row_count == self.row_room:
-            self.grow_rows()
-        if self.args_size:
-            self.row_args[self.row_count] = self.args_size
-        return 0
-
-    def grow_rows(self):
-        """Makes room for half as many rows again."""
-        self.row_room += self.row_room // 2
-        starts, rules = together(self.row_room, ("u8", "u4"))
-        starts[: self.row_count] = self.row_start[: self.row_count]
-        rules[: self.row_count] = self.row_rule[: self.row_count]
-        self.row_start, self.row_rule = starts, rules
-        if self.any_args:
-            self.row_args = enlarged(self.row_args, self.row_room, 0)
-        self.easy_rows = 0 if self.args_size else self.row_room
-
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def emit(self, start: uint64_t, rule: int32_t) -> cython.int:
         """Adds a row."""
         return _emit(self, start, rule)
-
-    @cython.cfunc
-    @cython.exceptval(0, check=False)
-    def give_number(self, rule: int32_t) -> uint32_t:
-        """Gives a rule the number under which the Table knows it, and answers with that plus one; rules of no row get none."""
-        if rule >= self.number_of.shape[0]:
-            self.number_of = enlarged(self.number_of, 2 * rule, 0)
-        if self.number_count == cython.cast(cython.size_t, self.numbered.shape[0]):
-            self.numbered = enlarged(self.numbered, 2 * self.number_count)
-        self.numbered[self.number_count] = rule
-        self.number_count += 1
-        self.number_of[rule] = self.number_count
-        return self.number_count
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)

@@ -1,6 +1,7 @@
 from typing_extensions import Buffer
 
-from clew.native.entries import CieRecord, Entries
+from clew.native.cies import CieRecord
+from clew.native.entries import Entries
 from clew.native.expressionbook import ExpressionBook
 from clew.native.pointers import Pointers
 from clew.native.rulebook import Rulebook

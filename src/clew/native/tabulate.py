@@ -4,11 +4,11 @@ import cython
 import numpy as np
 
 if cython.compiled:
-    from cython.cimports.clew.native.entries import CieRecord
+    from cython.cimports.clew.native.cies import CieRecord
     from cython.cimports.clew.native.program import Interpreter
     from cython.cimports.libc.stdint import int32_t, uint32_t, uint64_t
 else:
-    from clew.native.entries import CieRecord
+    from clew.native.cies import CieRecord
     from clew.native.program import Interpreter
 
     uint32_t = uint64_t = int32_t = cython.longlong

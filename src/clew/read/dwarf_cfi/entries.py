@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from clew.native.entries import CieRecord
+from clew.native.cies import CieRecord
 from clew.read.dwarf_cfi.instructions import Instruction, read_instructions
 from clew.table import Row
 
