@@ -1,0 +1,156 @@
+"""What every target has, wherever it comes from: threads, memory, modules."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+
+from clew.arch import Machine
+from clew.errors import Error, Problem
+from clew.image import Image
+from clew.memory import Memory
+from clew.read.frames import frame_sections
+from clew.table import Table, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread, as it stands.
+
+    Attributes:
+        id: the system's number of it.
+        registers: DWARF number to value; one that is not here is unknown. The pc is :attr:`pc`.
+        pc: where it stands.
+        name: the thread's name, if known.
+        interrupted_call: whether the kernel restarts or ends a system call here: the pc may then lie behind the instruction.
+    """
+
+    id: int
+    registers: Mapping[int, int]
+    pc: int
+    name: str | None = None
+    interrupted_call: bool = False
+
+
+@dataclass(eq=False)
+class Module:
+    """A file, or a part of memory with code, that is loaded.
+
+    Attributes:
+        name: its path in the target, or a name such as ``[vdso]``.
+        start, end: the addresses that it takes, from its first mapping to the end of its last.
+        bias: what to add to an address of the file to get the one in memory.
+        build_id: as the target knows it, or None.
+        open_image: opens the file; raises Error where there is none that fits.
+    """
+
+    name: str
+    start: int
+    end: int
+    bias: int
+    build_id: bytes | None = None
+    open_image: Callable[[], Image] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _image(self) -> Image | Error:
+        if self.open_image is None:
+            return Error("its file was not found", file=self.name)
+        try:
+            return self.open_image()
+        except Error as error:
+            return error
+
+    @property
+    def image(self) -> Image | None:
+        """The file, opened when first asked for; None where it cannot be had (:attr:`trouble` says why)."""
+        return None if isinstance(self._image, Error) else self._image
+
+    @property
+    def trouble(self) -> Error | None:
+        """Why the file or its table cannot be had, or None."""
+        if isinstance(self._image, Error):
+            return self._image
+        return self._table if isinstance(self._table, Error) else None
+
+    @cached_property
+    def _table(self) -> Table | Error:
+        if self.image is None:
+            return Error("its file was not found", file=self.name)
+        try:
+            return merge([section.table() for section in frame_sections(self.image)])
+        except Error as error:
+            return error
+
+    @property
+    def table(self) -> Table | None:
+        """The unwind table, made when first asked for, in the file's own addresses; None where there is none."""
+        return None if isinstance(self._table, Error) else self._table
+
+
+class Modules(Sequence[Module]):
+    """Modules by address. Where they overlap, the one that starts last counts."""
+
+    def __init__(self, modules: Iterable[Module]) -> None:
+        self._modules = sorted(modules, key=lambda module: module.start)
+        self._starts = [module.start for module in self._modules]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self._modules[index]
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules)
+
+    def at(self, address: int) -> Module | None:
+        """The module that an address is in, or None."""
+        index = bisect_right(self._starts, address) - 1
+        # Maps that lie around another are rare and few.
+        for module in reversed(self._modules[max(0, index - 8) : index + 1]):
+            if module.start <= address < module.end:
+                return module
+        return None
+
+
+@dataclass
+class Target:
+    """A stopped machine.
+
+    Attributes:
+        kind: ``process``, ``core``, ``minidump`` or ``sample``.
+        machine: whose registers the threads have.
+        threads: its threads.
+        memory: its memory.
+        modules: what is loaded.
+        code_mask: the bits of a code pointer that are pointer authentication, to be stripped (AArch64); 0 for none.
+        stack_limits: addresses of a thread's stack (start, end) by thread id, where they are known.
+        problems: what could not be read.
+    """
+
+    kind: str
+    machine: Machine
+    threads: list[Thread]
+    memory: Memory
+    modules: Modules
+    code_mask: int = 0
+    stack_limits: dict[int, tuple[int, int]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    on_close: Callable[[], None] | None = field(default=None, repr=False)
+
+    def close(self) -> None:
+        """Lets go of the target: a process goes on, files are closed."""
+        if self.on_close is not None:
+            on_close, self.on_close = self.on_close, None
+            on_close()
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
