@@ -65,7 +65,9 @@ def test_uleb(data: str, value: int) -> None:
     assert (cursor.read_uleb(), cursor.pos) == (value, len(data) // 2)
 
 
-@pytest.mark.parametrize("data", ["80" * 9 + "02", "ff" * 9 + "03", "ff" * 10 + "01", "80" * 30 + "01"])
+@pytest.mark.parametrize(
+    "data", ["80" * 9 + "02", "80" * 9 + "40", "80" * 10 + "40", "ff" * 9 + "03", "ff" * 10 + "01", "80" * 30 + "01"]
+)
 def test_uleb_beyond_64_bits(data: str) -> None:
     with pytest.raises(Malformed, match="exceeds 64 bits"):
         Cursor(bytes.fromhex(data)).read_uleb()

@@ -271,10 +271,21 @@ def test_fde_encodings(encoding: int) -> None:
     assert [(fde.start, fde.stop) for fde in section.fdes()] == [(0x1000, 0x1030), (0x1040, 0x1070)]
 
 
-def test_a_size_is_not_signed() -> None:
+@pytest.mark.parametrize("encoding", [0x1B, 0x0B])
+def test_a_size_is_not_signed(encoding: int) -> None:
     cfi = CfiBuilder(address=0x2000)
-    cfi.fde(cfi.cie(fde_encoding=0x1B, instructions=START), start=0x1000, size=0xF0000000)
+    cfi.fde(cfi.cie(fde_encoding=encoding, instructions=START), start=0x1000, size=0xF0000000)
     assert CfiSection(cfi.build(), address=0x2000).fde(0).stop == 0xF0001000
+
+
+@pytest.mark.parametrize("encoding", [0x1B, 0x1C, 0x2B])
+def test_a_null_start_stays_null(encoding: int) -> None:
+    """What a linker left of a dropped function: zero, and not the place of the field."""
+    data = bytearray.fromhex("14000000 00000000 017a5200 01781001 1b0c0708 90010000 1c000000 1c000000")
+    data[0x10] = encoding
+    data += bytes(0x18)
+    section = CfiSection(bytes(data), address=0x2000, text_base=0x800)
+    assert [fde.start for fde in section.fdes()] == [0]
 
 
 def test_lsda_relative_to_the_function() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from clew.errors import FormatError
 from clew.read.dwarf_cfi import CfiSection
+from clew.table import RegisterPlus
 from clew.testing import Cfa, CfiBuilder, Instruction, Op
 
 START: list[Instruction] = [Cfa.def_cfa(7, 8), Cfa.offset(16, 1)]
@@ -44,14 +45,9 @@ BAD: list[tuple[list[Instruction], str]] = [
     ([Cfa.restore_extended(0x10000)], "a register number is out of all proportion"),
     ([Cfa.expression(0x10000, b"")], "a register number is out of all proportion"),
     ([Cfa.gnu_args_size(1 << 32)], "an argument size is out of all proportion"),
-    ([Cfa.def_cfa_expression(Op.lit(1)), Cfa.def_cfa_offset(8)], "an offset is given for a CFA that has no register"),
     (
-        [Cfa.def_cfa_expression(Op.lit(1)), Cfa.def_cfa_offset_sf(1)],
-        "an offset is given for a CFA that has no register",
-    ),
-    (
-        [Cfa.def_cfa_expression(Op.lit(1)), Cfa.def_cfa_register(6)],
-        "a register is given for a CFA that is an expression",
+        [Cfa.def_cfa_offset(1 << 31), Cfa.def_cfa_expression(Op.lit(1)), Cfa.def_cfa_register(6)],
+        "an offset is out of all proportion",
     ),
     ([b"\x0e" + b"\xff" * 10 + b"\x01"], "a LEB128 number exceeds 64 bits"),
     ([b"\x0e\x80"], "the data ends inside a LEB128 number"),
@@ -146,3 +142,37 @@ def test_moves_that_wrap_around(machine: str, start: int, move: Instruction) -> 
     cfi.fde(cie, start=start, size=0x80, instructions=[Cfa.def_cfa_offset(16), move, Cfa.def_cfa_offset(24)])
     (problem,) = read(cfi.build(), name=".debug_frame", machine=machine).table().problems
     assert problem.message in ("the location wraps around", "the location goes back")
+
+
+def test_the_offset_outlives_a_cfa_that_is_an_expression() -> None:
+    # libgcrypt 1.10, blake2b: rsp+56, then an expression, then DW_CFA_def_cfa_register rsp, which means rsp+56 again;
+    # readelf, libgcc and gdb read it so.
+    cfi = CfiBuilder(address=0x2000)
+    cie = cfi.cie(instructions=[Cfa.def_cfa(7, 8)])
+    program = [
+        Cfa.def_cfa_offset(56),
+        Cfa.advance(1),
+        Cfa.def_cfa_expression(Op.breg(7, 536)),
+        Cfa.advance(1),
+        Cfa.def_cfa_offset(64),
+        Cfa.advance(1),
+        Cfa.def_cfa_register(6),
+    ]
+    cfi.fde(cie, start=0x1000, size=0x10, instructions=program)
+    section = CfiSection(cfi.build(), address=0x2000)
+    cfas = [row.rule.cfa.equation(section.machine) for row in section.table().rows() if row.rule.cfa is not None]
+    assert cfas == ["rsp+56", "rsp + 536", "rsp + 536", "rbp+64"]
+
+
+def test_the_offset_comes_back_from_below_zero() -> None:
+    cfi = CfiBuilder(address=0x2000)
+    cie = cfi.cie(instructions=[Cfa.def_cfa_sf(7, 3)])
+    cfi.fde(
+        cie,
+        start=0x1000,
+        size=0x10,
+        instructions=[Cfa.def_cfa_expression(Op.lit(1)), Cfa.advance(1), Cfa.def_cfa_register(6)],
+    )
+    row = CfiSection(cfi.build(), address=0x2000).table().lookup(0x1001)
+    assert row is not None
+    assert row.rule.cfa == RegisterPlus(6, -24)

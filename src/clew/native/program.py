@@ -9,7 +9,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.clew.native.cies import CieRecord
-    from cython.cimports.clew.native.cursor import ONES, SPREAD
+    from cython.cimports.clew.native.cursor import ONES, SPREAD, WORD
     from cython.cimports.clew.native.expressionbook import ExpressionBook
     from cython.cimports.clew.native.pointers import Pointers
     from cython.cimports.clew.native.rows import RowColumns
@@ -17,7 +17,7 @@ if cython.compiled:
     from cython.cimports.libc.stdint import int32_t, int64_t, uint32_t, uint64_t
 else:
     from clew.native.cies import CieRecord
-    from clew.native.cursor import ONES, SPREAD
+    from clew.native.cursor import ONES, SPREAD, WORD
     from clew.native.expressionbook import ExpressionBook
     from clew.native.pointers import Pointers
     from clew.native.rows import RowColumns
@@ -33,6 +33,9 @@ GENERIC, AARCH64, SPARC, MIPS = range(4)
 
 #: ``DW_CFA_remember_state`` may nest this deep; compilers need two, and each level costs hostile input one byte.
 _DEEPEST = cython.declare(cython.size_t, 1024)
+
+#: In the place of an offset that waits, for one that has no room there.
+_TOO_WIDE = cython.declare(int64_t, -(1 << 31))
 
 #: How many steps the far memory holds; rare ones only.
 _FAR = 1024
@@ -370,20 +373,39 @@ class Interpreter(RowColumns):
             return self.rules.with_restored(rule, self.initial, register)
         if what == _CFA:
             return self.rules.with_cfa(rule, 1, register, value)
+        # The offset outlives its register: libgcrypt's assembly goes from rsp+56 to an expression and back to rsp, and means
+        # rsp+56, as libgcc, gdb and readelf read it; gcc's RISC-V CIEs give only the register, and mean an offset of 0. While
+        # the CFA is an expression, its number is the value, and the offset waits where the register would be.
+        offset: int64_t = self.rules.cfa_value[rule]
+        if kind == 2:
+            offset = self.rules.cfa_register[rule]
+            if offset >> 31:
+                offset -= 1 << 32
         if what == _CFA_OFFSET:
-            if kind != 1:
+            if kind == 2:
+                return self.rules.with_cfa(rule, 2, _low(value), self.rules.cfa_value[rule])
+            if kind == 0:
                 raise Malformed("an offset is given for a CFA that has no register")
             return self.rules.with_cfa(rule, 1, self.rules.cfa_register[rule], value)
         if what == _CFA_REGISTER:
-            if kind == 2:
-                raise Malformed("a register is given for a CFA that is an expression")
-            # gcc's RISC-V CIEs give only the register: the offset is 0 until one is given.
-            return self.rules.with_cfa(rule, 1, register, self.rules.cfa_value[rule])
+            if kind == 2 and offset == _TOO_WIDE:
+                raise Malformed("an offset is out of all proportion")
+            return self.rules.with_cfa(rule, 1, register, offset)
         if what == _CFA_EXPRESSION:
-            return self.rules.with_cfa(rule, 2, 0, value)
+            return self.rules.with_cfa(rule, 2, _low(offset), value)
         if what == _CONTEXT:
             return self.rules.with_context(rule, value)
         return self.rules.with_window(rule, value)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _low(offset: int64_t) -> uint32_t:
+    """An offset in 32 bits; one that needs more is as good as none, unless a register asks for it."""
+    if offset < _TOO_WIDE or offset > -_TOO_WIDE - 1:
+        offset = _TOO_WIDE
+    return offset & WORD
 
 
 @cython.cfunc
