@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from clew.cli.output import add_json, add_section, palette, print_json, report
+from clew.cli.output import add_json, add_section, counted, palette, print_json, report
 from clew.cli.target import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clew.table.compare import Difference
 
 NAME = "diff"
 HELP = "how two unwind tables differ, in what they mean"
@@ -27,27 +33,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    first, second = open_target(options.a).image, open_target(options.b).image
     from clew.read.frames import read_table
     from clew.table import compare
 
-    with open_target(options.a).image as first, open_target(options.b).image as second:
-        a = read_table(first, options.section)
-        b = read_table(second, options.section_b or options.section)
+    a = read_table(first, options.section)
+    b = read_table(second, options.section_b or options.section)
     code = report(options.a, a.problems, a.lost) | report(options.b, b.problems, b.lost)
     differences = list(compare(a, b))
     if options.json:
         rows = max(a.row_count, b.row_count)
         print_json({"same": not differences, "rows": rows, "differences": [d.to_json() for d in differences]})
-        return 1 if differences else code
-    colours = palette()
-    width = max((len(f"{d.start:#x}..{d.end:#x}") for d in differences), default=0)
-    names = max((len(d.register) for d in differences), default=0)
-    for d in differences:
-        where = f"{d.start:#x}..{d.end:#x}".ljust(width)
-        print(f"{colours.cyan(where)}  {d.register.ljust(names)}  {colours.red(d.a)}  ->  {colours.green(d.b)}")
-    size = sum(d.end - d.start for d in differences)
-    if differences:
-        print(f"{len(differences):,} differences over {size:,} bytes of code")
+    elif differences:
+        _print(differences)
     else:
         print(f"the same: {a.row_count:,} and {b.row_count:,} rows")
     return 1 if differences else code
+
+
+def _print(differences: Sequence[Difference]) -> None:
+    colours = palette()
+    places = [f"{d.start:#x}..{d.end:#x}" for d in differences]
+    width = max(map(len, places))
+    names = max(len(d.register) for d in differences)
+    for place, d in zip(places, differences, strict=True):
+        print(
+            f"{colours.cyan(place.ljust(width))}  {d.register.ljust(names)}  {colours.red(d.a)}  ->  {colours.green(d.b)}"
+        )
+    print(f"{counted(len(differences), 'difference')} over {counted(_extent(differences), 'byte')} of code")
+
+
+def _extent(differences: Sequence[Difference]) -> int:
+    """Bytes of code at which something differs; several registers may at the same."""
+    size = reach = 0
+    for d in differences:
+        size += max(d.end - max(d.start, reach), 0)
+        reach = max(reach, d.end)
+    return size

@@ -18,7 +18,7 @@ _MOST = 20
 
 
 class Palette:
-    """ANSI colours, or none of them: ``bold``, ``dim``, ``red``, ``green``, ``yellow``, ``blue``, ``cyan`` wrap a text."""
+    """ANSI colours, or none of them: ``bold``, ``dim``, ``red``, ``green``, ``yellow``, ``cyan`` wrap a text."""
 
     def __init__(self, on: bool) -> None:
         self.on = on
@@ -51,23 +51,51 @@ def palette(stream: TextIO | None = None) -> Palette:
     return Palette(stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
 
 
+def printable(text: str) -> str:
+    """Text out of a file as it may go to a terminal, which takes control characters for orders: they show as ``\\xNN``.
+
+    >>> printable("main\\x1b[2J")
+    'main\\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "difference"), counted(1200, "byte")
+    ('1 difference', '1,200 bytes')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def complain(error: Error) -> None:
     """Prints an error and its hint."""
     colours = palette(sys.stderr)
-    print(f"clew: {colours.red('error:')} {error}", file=sys.stderr)
+    print(f"clew: {colours.red('error:')} {printable(str(error))}", file=sys.stderr)
     if error.hint:
-        print(f"clew: {colours.cyan('hint:')} {error.hint}", file=sys.stderr)
+        print(f"clew: {colours.cyan('hint:')} {printable(error.hint)}", file=sys.stderr)
+
+
+def warn(message: str) -> None:
+    """Prints that something is not as it should be."""
+    print(f"clew: {palette(sys.stderr).yellow('warning:')} {printable(message)}", file=sys.stderr)
 
 
 def report(file: str, problems: Iterable[Problem], lost: int = 0) -> int:
-    """Prints what is wrong with parts of a file; 1 if something was left out because of it, else 0."""
-    colours = palette(sys.stderr)
-    found = list(problems)
+    """Prints what is wrong with parts of a file, each thing once; 1 if something was left out because of it, else 0.
+
+    Args:
+        lost: how many things were left out, where that may be more than there are problems.
+    """
+    found = list(dict.fromkeys(problems))
     for problem in found[:_MOST]:
-        print(f"clew: {colours.yellow('warning:')} {file}: {problem}", file=sys.stderr)
+        warn(f"{file}: {problem}")
     more = max(len(found), lost) - _MOST
     if more > 0:
-        print(f"clew: {colours.yellow('warning:')} {file}: and {more:,} more", file=sys.stderr)
+        warn(f"{file}: and {more:,} more")
     return 1 if lost or any(problem.lost for problem in found) else 0
 
 

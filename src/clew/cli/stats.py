@@ -5,45 +5,63 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from clew.cli.output import Palette, add_json, palette, print_json, report
-from clew.errors import NotFoundError, Problem
+from clew.cli.output import Palette, add_json, counted, palette, print_json, printable, report, warn
+from clew.cli.target import missing_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clew.errors import Problem
     from clew.read.stats import Stats
 
 NAME = "stats"
 HELP = "sizes, rows, rules and instructions of files and directories"
 DESCRIPTION = """\
 Counts what unwind tables are made of. Directories are searched for ELF files, in parallel.
-The register rules are counted as in tables 3 and 4 of the OOPSLA 2019 paper on DWARF unwinding:
-one a row and register; "kept" are the CFA, rip, rsp, rbp and rbx, which its unwinders track.
+The register rules are counted as in table 4 of the OOPSLA 2019 paper on DWARF unwinding: one a row
+and register that the row names; "kept" are rip, rsp, rbp and rbx, which its unwinders track.
+Its table 3 adds one a row for the CFA.
 """
+
+#: Files whose problems are told, and problems that are told of each.
+_MOST_FILES, _MOST_PROBLEMS = 20, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("paths", metavar="FILE|DIR", nargs="+", help="an ELF file, or a directory to search")
-    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="how many processes (default: one a processor)")
+    parser.add_argument(
+        "-j", "--jobs", type=_jobs, metavar="N", help="how many processes read (default: one a processor)"
+    )
     add_json(parser)
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    for path in options.paths:
+        if not os.path.lexists(path):
+            raise missing_file(path)
     from clew.read.stats import elf_files, read_stats, survey
 
-    for path in options.paths:
-        if not os.path.exists(path):
-            raise NotFoundError("no such file or directory", file=path)
     files = list(elf_files(options.paths))
-    jobs = options.jobs or os.cpu_count() or 1
+    jobs = min(options.jobs or len(os.sched_getaffinity(0)), len(files))
     if files == options.paths and len(files) == 1:
+        # Of one file, why it cannot be read is an error and no finding.
         total = read_stats(files[0])
     else:
-        total = survey(files) if len(files) < 4 or jobs == 1 else _parallel(files, jobs)
+        total = _parallel(files, jobs) if jobs > 1 else survey(files)
     if options.json:
         print_json({"paths": options.paths, **total.to_json()})
     else:
@@ -51,53 +69,93 @@ def run(options: argparse.Namespace) -> int:
     return _report(total)
 
 
-def _parallel(files: list[str], jobs: int) -> Stats:
+def _parallel(files: Sequence[str], jobs: int) -> Stats:
+    """The counts, by a pool of processes."""
+    import signal
     from concurrent.futures import ProcessPoolExecutor
 
     from clew.read.stats import survey
 
-    with ProcessPoolExecutor(jobs) as pool:
-        if not sys.stderr.isatty():
-            return survey(files, pool)
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    # An interrupt is for this process. It then lets the others finish the files that they are at, and asks for no second one.
+    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            with _progress(len(files)) as advance:
+                return survey(files, pool, advance)
+        except BaseException:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            pool.shutdown(cancel_futures=True)
+            raise
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("reading tables", total=len(files))
-            return survey(files, pool, lambda _: bar.advance(task))
+
+def _progress(files: int) -> AbstractContextManager[Callable[[str], None] | None]:
+    """A progress bar, where somebody sees it."""
+    return _bar(files) if sys.stderr.isatty() else nullcontext()
+
+
+@contextmanager
+def _bar(files: int) -> Iterator[Callable[[str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # Refreshed from here: a thread of the bar's own would be alive while processes are forked.
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("reading tables", total=files)
+        shown = 0.0
+
+        def advance(file: str) -> None:
+            nonlocal shown
+            bar.advance(task)
+            if time.monotonic() - shown > 0.1:
+                bar.refresh()
+                shown = time.monotonic()
+
+        yield advance
 
 
 def _report(total: Stats) -> int:
+    """Tells what was wrong; the exit code."""
     code = 0
     by_file: dict[str, list[Problem]] = {}
     for file, problem in total.problems:
         by_file.setdefault(file, []).append(problem)
-    for file, problems in list(by_file.items())[:20]:
-        code |= report(file, problems[:3])
-    colours = palette(sys.stderr)
-    for _, message in total.unreadable[:20]:
-        print(f"clew: {colours.yellow('warning:')} {message}", file=sys.stderr)
+        code |= problem.lost
+    for file, problems in list(by_file.items())[:_MOST_FILES]:
+        report(file, problems[:_MOST_PROBLEMS])
+        if len(problems) > _MOST_PROBLEMS:
+            warn(f"{file}: and {len(problems) - _MOST_PROBLEMS:,} more")
+    for file, message in total.unreadable[:_MOST_FILES]:
+        warn(f"{file}: {message}")
+    more = max(len(by_file) - _MOST_FILES, 0) + max(len(total.unreadable) - _MOST_FILES, 0)
+    if more:
+        warn(f"and {counted(more, 'more file')}")
+    if total.unreadable and not total.files:
+        return 3
     return 1 if code or total.lost or total.unreadable else 0
 
 
-def _print(paths: list[str], files: int, total: Stats) -> None:
+def _print(paths: Sequence[str], files: int, total: Stats) -> None:
     colours = palette()
     what = paths[0] if len(paths) == 1 else f"{len(paths)} paths"
-    print(colours.bold(what) + (f": {files:,} ELF files, {total.files:,} with unwind tables" if files != 1 else ""))
-    per_row = total.section_bytes / total.rows if total.rows else 0
-    lines = (
-        ("section bytes", f"{total.section_bytes:,}", f"{per_row:.1f} a row" if total.rows else ""),
-        ("entries", f"{total.fdes:,}", f"FDEs, and {total.cies:,} CIEs"),
-        ("code bytes", f"{total.code_bytes:,}", "described"),
-        ("rows", f"{total.rows:,}", f"decoded; {total.normalised_rows:,} after merging equal ones and padding"),
-        ("rules", f"{total.rules:,}", "different ones" + (", file by file" if total.files != 1 else "")),
-        ("expressions", f"{total.expressions:,}", f"uses in rows, {total.unreadable_expressions:,} unreadable"),
-        ("left out", f"{total.lost:,}", "entries that could not be read"),
+    many = files != 1 or len(paths) != 1
+    print(
+        colours.bold(printable(what))
+        + (f": {counted(files, 'file')}, {total.files:,} with unwind tables" if many else "")
     )
-    width = max(len(number) for _, number, _ in lines)
+    if not total.files:
+        return
+    lines = (
+        ("section bytes", total.section_bytes, f"{total.section_bytes / total.rows:.1f} a row" if total.rows else ""),
+        ("entries", total.fdes, f"FDEs, and {total.cies:,} CIEs"),
+        ("code bytes", total.code_bytes, "described"),
+        ("rows", total.rows, f"decoded; {total.normalised_rows:,} after merging equal ones and padding"),
+        ("rules", total.rules, "different ones" + (", file by file" if total.files != 1 else "")),
+        ("expressions", total.expressions, f"uses in rows, {total.unreadable_expressions:,} unreadable"),
+        ("left out", total.lost, "entries that could not be read"),
+    )
+    width = max(len(f"{number:,}") for _, number, _ in lines)
     for name, number, remark in lines:
-        print(f"  {name.ljust(14)} {colours.cyan(number.rjust(width))}  {remark}".rstrip())
+        print(f"  {name.ljust(14)} {colours.cyan(f'{number:,}'.rjust(width))}  {remark}".rstrip())
     for title, counter in (
         ("instructions", total.instructions),
         ("CFA, in rows", total.cfas),
@@ -112,7 +170,7 @@ def _print(paths: list[str], files: int, total: Stats) -> None:
 
 def _histogram(counter: Counter[str], colours: Palette) -> Iterator[str]:
     total = sum(counter.values())
-    names = max(len(name) for name in counter)
+    names = max(map(len, counter))
     width = max(len(f"{count:,}") for count in counter.values())
     for name, count in counter.most_common():
         share = 100 * count / total

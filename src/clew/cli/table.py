@@ -6,13 +6,14 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from clew.cli.output import Palette, add_json, add_section, palette, problems_json, report
-from clew.cli.target import Target, add_target, find_function, find_place, open_target
-from clew.errors import NotFoundError, UsageError
+from clew.cli.output import Palette, add_json, add_section, complain, palette, printable, problems_json, report
+from clew.cli.place import find_functions, find_place, not_covered
+from clew.cli.target import Target, add_target, open_target
+from clew.errors import Error, UsageError
 
 if TYPE_CHECKING:
-    from clew.table import Table
-    from clew.write.text import Block, Namer
+    from clew.write.functions import Namer
+    from clew.write.text import Block
 
 NAME = "table"
 HELP = "print an unwind table"
@@ -22,13 +23,16 @@ cfa is the canonical frame address, *(cfa-8) the value in memory 8 bytes below i
 that the row does not name (it then has its ABI's default).
 """
 
+#: Addresses go up to here.
+_END = (1 << 64) - 1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     add_target(parser)
     add_section(parser)
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("--function", metavar="NAME", help="only this function")
+    place.add_argument("--function", metavar="NAME", help="only this function (all that have the name)")
     place.add_argument("--address", metavar="A", help="only the function that holds this address (or FUNCTION+OFFSET)")
     parser.add_argument(
         "--format", choices=("text", "readelf"), default="text", help="readelf: byte for byte what readelf -wF prints"
@@ -46,32 +50,38 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "readelf":
         return _readelf(options)
     target = open_target(options.file, options.pid)
-    from clew.read.frames import read_table
+    from clew.read.frames import frame_sections, read_table
 
     table = read_table(target.image, options.section)
-    problems = [*table.problems, *table.invalid_expressions()]
-    start, end = _place(options, target)
-    if end is not None and not any(True for _ in table.rows(start, end)):
-        raise NotFoundError(f"there is no unwind information at {start + target.bias:#x}", file=target.name)
+    within = _within(options, target)
+    if within is not None and not any(True for start, end in within for _ in table.rows(start, end)):
+        raise not_covered(target, frame_sections(target.image, options.section), within[0][0])
+    name_of = _namer(target)
+    # Reading the symbols may have found more.
+    problems = [*target.image.problems, *table.problems, *table.invalid_expressions()]
     if options.json:
         from clew.write.json import table_json
 
-        for piece in table_json(table, target.name, _namer(target), problems_json(problems), start, end):
+        for piece in table_json(table, target.name, name_of, problems_json(problems), within):
             sys.stdout.write(piece)
     else:
-        _text(target, table, start, end)
+        from clew.write.text import blocks
+
+        colours = palette()
+        for block in blocks(table, name_of, within):
+            sys.stdout.write(_text(block, colours))
     return report(target.name, problems, table.lost)
 
 
-def _place(options: argparse.Namespace, target: Target) -> tuple[int, int | None]:
-    """The addresses that are asked for."""
+def _within(options: argparse.Namespace, target: Target) -> list[tuple[int, int]] | None:
+    """The addresses that are asked for, or None for all."""
     if options.function is not None:
-        start, size = find_function(target.image, options.function)
-        return start, start + max(size, 1)
+        found = find_functions(target.image, options.function)
+        return [(start, min(start + max(size, 1), _END)) for start, size in found]
     if options.address is not None:
         start = find_place(target, options.address)
-        return start, start + 1
-    return 0, None
+        return [(start, min(start + 1, _END))]
+    return None
 
 
 def _namer(target: Target) -> Namer:
@@ -85,40 +95,34 @@ def _namer(target: Target) -> Namer:
     return name_of
 
 
-def _text(target: Target, table: Table, start: int, end: int | None) -> None:
-    from clew.write.text import blocks
-
-    colours = palette()
-    for block in blocks(table, _namer(target), start, end):
-        sys.stdout.write(_block(block, colours))
-
-
-def _block(block: Block, colours: Palette) -> str:
-    from clew.write.text import layout
-
-    where = block.range
-    name = colours.bold(block.name or "(no symbol)")
+def _text(block: Block, colours: Palette) -> str:
+    where = block.function.range
+    name = colours.bold(printable(block.name) or "(no symbol)")
     lines = [f"{name}  {where.start:#x}..{where.end:#x}  {colours.dim(f'{where.source}+{where.entry:#x}')}"]
-    for number, (address, cells, remarks) in enumerate(layout(block)):
-        if number == 0:
-            lines.append("  " + colours.dim("  ".join((address, *cells)).rstrip()))
-            continue
-        body = "  ".join(cells).rstrip()
-        note = f"  {colours.yellow(remarks)}" if remarks else ""
-        lines.append(f"  {colours.cyan(address)}  {body}{note}")
+    headings, *rows = block.lines
+    lines.append("  " + colours.dim("  ".join((headings.address, *headings.cells))))
+    for row in rows:
+        remarks = f"  {colours.yellow(row.remarks)}" if row.remarks else ""
+        lines.append(f"  {colours.cyan(row.address)}  {'  '.join(row.cells)}{remarks}")
     return "\n".join(lines) + "\n\n"
 
 
 def _readelf(options: argparse.Namespace) -> int:
+    """The text of readelf, with its exit code: 1 for what it cannot read."""
     if options.function or options.address or options.json or options.section:
         raise UsageError("--format readelf prints all sections, as readelf does")
     from clew.errors import Problem
-    from clew.write.readelf import frames_text
+    from clew.write.readelf import frames_text, readelf_fails
 
-    target = open_target(options.file, options.pid)
+    try:
+        target = open_target(options.file, options.pid)
+    except Error as error:
+        complain(error)
+        return 1
     problems: list[Problem] = []
     sys.stdout.flush()
     for chunk in frames_text(target.image, raw=options.raw, problems=problems):
         sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
-    return report(target.name, problems)
+    report(target.name, [*target.image.problems, *problems])
+    return 1 if readelf_fails(target.image) else 0

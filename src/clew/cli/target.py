@@ -1,9 +1,11 @@
-"""What a command is pointed at: a file, or a module of a running process; and a place in it."""
+"""What a command is pointed at: a file, or a module of a running process."""
 
 from __future__ import annotations
 
-import re
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from mmap import PAGESIZE
 from typing import TYPE_CHECKING
 
 from clew.errors import NotFoundError, UsageError
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
 
     from clew.memory import Mapping
 
-_NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]+")
+#: What the kernel adds to the path of a mapped file that was removed or replaced (proc(5)).
+_DELETED = " (deleted)"
+_VDSO = "[vdso]"
+
+#: The most that is read of a module out of a process's memory.
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +40,13 @@ class Target:
     bias: int = 0
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_target(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     """The ``FILE`` and ``--pid`` arguments."""
     parser.add_argument(
-        "file", metavar="FILE", help="an ELF file; with --pid, part of the name of a loaded module ([vdso])"
+        "file",
+        metavar="FILE",
+        nargs=nargs,
+        help="an ELF file; with --pid, a loaded module: its path or part of its name ([vdso])",
     )
     parser.add_argument(
         "--pid", type=int, metavar="PID", help="look in this running process; addresses are then its own"
@@ -44,23 +54,41 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def open_target(file: str, pid: int | None = None) -> Target:
-    """The file, or the module of the process whose path ends in or contains that name.
+    """The file, or the module of the process that has this path or name, or else the only one whose path contains it.
 
     Raises:
-        NotFoundError: no such file, process or module. Others: as :meth:`clew.image.Image.open`.
+        NotFoundError: no such file, process or module. UsageError: several modules. Others: as :meth:`Image.open`.
     """
     if pid is None:
-        return Target(Image.open(file), file)
+        try:
+            return Target(Image.open(file), file)
+        except NotFoundError:
+            raise missing_file(file) from None
     from clew.memory import process_mappings
 
     mappings = process_mappings(pid)
-    paths = list(dict.fromkeys(m.path for m in mappings if m.path))
-    matches = [path for path in paths if path == file or path.rsplit("/", 1)[-1] == file]
-    matches = matches or [path for path in paths if file in path]
+    modules = list(dict.fromkeys(m.path for m in mappings if _is_module(m)))
+    matches = [path for path in modules if file in (path, os.path.basename(path))]
+    matches = matches or [path for path in modules if file in path]
     if not matches:
-        modules = sorted({path.rsplit("/", 1)[-1] for path in paths if path.startswith("/") or path == "[vdso]"})
-        raise NotFoundError(f"process {pid} has no module {file!r}", hint=f"it has {', '.join(modules[:12])}")
+        names = sorted(os.path.basename(path) for path in modules)
+        raise NotFoundError(f"process {pid} has no module {file!r}", hint=f"it has {', '.join(names[:12])}")
+    if len(matches) > 1:
+        raise UsageError(f"process {pid} has several modules {file!r}", hint=f"name one of {', '.join(matches)}")
     return _of_mapping(pid, next(m for m in mappings if m.path == matches[0]), mappings)
+
+
+def missing_file(path: str) -> NotFoundError:
+    """The error for a file that does not exist; the hint names some that are called nearly so."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        close = get_close_matches(name, os.listdir(folder or "."), 3)
+    except (OSError, ValueError):
+        close = []
+    hint = f"did you mean {', '.join(os.path.join(folder, each) for each in close)}?" if close else "check the path"
+    return NotFoundError("there is no such file", file=path, hint=hint)
 
 
 def module_at(pid: int, address: int) -> Target:
@@ -70,79 +98,35 @@ def module_at(pid: int, address: int) -> Target:
     mappings = process_mappings(pid)
     for mapping in mappings:
         if address in mapping:
-            if mapping.path == "[vdso]" or mapping.path.startswith("/"):
+            if _is_module(mapping):
                 return _of_mapping(pid, mapping, mappings)
-            raise NotFoundError(
-                f"{address:#x} of process {pid} is in {mapping.path or 'anonymous memory'}, not in a module"
-            )
+            what = mapping.path or "anonymous memory"
+            raise NotFoundError(f"{address:#x} of process {pid} is in {what}, not in a module")
     raise NotFoundError(f"{address:#x} is not mapped in process {pid}")
 
 
-def _of_mapping(pid: int, mapping: Mapping, mappings: list[Mapping]) -> Target:
-    first = next(m for m in mappings if m.path == mapping.path)
-    if mapping.path == "[vdso]":
+def _is_module(mapping: Mapping) -> bool:
+    return mapping.path == _VDSO or mapping.path.startswith("/")
+
+
+def _of_mapping(pid: int, mapping: Mapping, mappings: Sequence[Mapping]) -> Target:
+    """The module that a mapping is part of."""
+    path = mapping.path
+    ours = [each for each in mappings if each.path == path]
+    if path == _VDSO or path.endswith(_DELETED):
+        # No file, or none any more: what is at the path now, if anything, may be another version.
         from clew.memory import ProcessMemory
 
         with ProcessMemory(pid) as memory:
-            image = Image.from_memory(memory, first.start, "[vdso]")
-        return Target(image, "[vdso]", image.load_bias or 0)
-    # Through the process's root: its path may mean another file here (containers), or none any more.
-    path = mapping.path.removesuffix(" (deleted)")
+            image = Image.from_memory(memory, ours[0].start, path, _MOST_BYTES)
+        return Target(image, path, image.load_bias or 0)
+    # Through the process's root, for in a container its path means another file.
     image = Image.open(f"/proc/{pid}/root{path}")
-    for candidate in mappings:
-        if candidate.path != mapping.path:
-            continue
+    for each in ours:
         for segment in image.segments:
-            low = segment.offset & ~0xFFF
-            if segment.type == PT_LOAD and low <= candidate.offset < segment.offset + segment.file_size:
-                linked = segment.address + candidate.offset - segment.offset
-                return Target(image, path, candidate.start - linked)
+            # The kernel maps whole pages, so the mapping may begin before the segment does.
+            low = segment.offset - segment.offset % PAGESIZE
+            if segment.type == PT_LOAD and low <= each.offset < segment.offset + segment.file_size:
+                linked = segment.address + each.offset - segment.offset
+                return Target(image, path, each.start - linked)
     raise NotFoundError(f"no segment of it is where process {pid} has it mapped", file=path)
-
-
-def parse_address(text: str) -> int | None:
-    """A hexadecimal address, with or without 0x, or None where the text is no number."""
-    return int(text, 16) if _NUMBER.fullmatch(text) else None
-
-
-def find_function(image: Image, name: str) -> tuple[int, int]:
-    """Address and size of a function.
-
-    Raises:
-        NotFoundError: the file has no such function; the hint names some that sound like it.
-    """
-    symbols = image.symbols()
-    wanted = symbols.find(name)
-    code = [index for index in wanted if bool(symbols.is_code[index])] or wanted
-    if code:
-        index = code[0]
-        return int(symbols.address[index]), int(symbols.size[index])
-    names = symbols.names(symbols.functions()[:200_000].tolist())
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, names, 3) or [other for other in names if name in other][:3]
-    hint = f"did you mean {', '.join(dict.fromkeys(close))}?" if close else None
-    if not names:
-        hint = "it has no function symbols; give an address instead"
-    raise NotFoundError(f"there is no function {name!r}", file=image.name, hint=hint)
-
-
-def find_place(target: Target, text: str) -> int:
-    """The file's own address that ``ADDRESS``, ``FUNCTION`` or ``FUNCTION+OFFSET`` names.
-
-    Raises:
-        UsageError: the text is neither. NotFoundError: there is no such function.
-    """
-    name, plus, offset = text.rpartition("+")
-    if plus:
-        number = parse_address(offset) if offset.lower().startswith("0x") else int(offset) if offset.isdigit() else None
-        if number is None:
-            raise UsageError(f"{text!r} is no place", hint="write an address such as 0x1234, or FUNCTION+0x10")
-        return find_function(target.image, name)[0] + number
-    address = parse_address(text)
-    # A name can look like a hexadecimal number, such as add; the number is meant only where no function has the name.
-    if address is not None and (text[:1].isdigit() or not target.image.symbols().find(text)):
-        if address < target.bias:
-            raise NotFoundError(f"{address:#x} is not in {target.name}, which is loaded from {target.bias:#x} on")
-        return address - target.bias
-    return find_function(target.image, text)[0]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clew.arch import Machine, machine_for
 from clew.errors import Error, NotFoundError, Problem
 from clew.image import Image, Section
+from clew.image.elf import ET_CORE, ByteOrder
 from clew.read.dwarf_cfi.section import CfiSection
 from clew.table import Table, merge
 
@@ -24,50 +27,46 @@ def frame_sections(image: Image, only: str | None = None) -> list[CfiSection]:
     of different sections do not lie upon each other. What cannot be read is in ``image.problems``.
 
     Args:
-        only: the name of the one section that is wanted; it may be any that holds such bytes.
+        only: the name of the one section that is wanted; it may be any that holds such bytes. ``.debug_frame`` is also
+            found under its old compressed name, ``.zdebug_frame``.
 
     Raises:
         NotFoundError: there is none, with what that means for this file.
     """
-    found = [
-        section
-        for section in image.sections
-        if (section.name == only if only else section.name in NAMES) and section.has_data and section.size
-    ]
-    found.sort(key=lambda section: NAMES.index(section.name) if section.name in NAMES else 0)
-    out = [cfi for section in found if (cfi := _of_section(image, section)) is not None]
-    if not any(cfi.eh for cfi in out) and only in (None, ".eh_frame"):
-        # Stripped of its section headers, or in memory: the segment tells.
+    names = NAMES if only is None else (only, only.replace(".debug", ".zdebug"))
+    named = [section for section in image.sections if section.name in names]
+    there = [section for section in named if section.has_data and section.size]
+    there.sort(key=lambda section: names.index(section.name))
+    found = [cfi for section in there if (cfi := _of_section(image, section)) is not None]
+    # A file stripped of its section headers, or in memory, still tells by a segment. One that has the section by name only
+    # does not: its segments are those of another file.
+    if not named and only in (None, ".eh_frame"):
         bare = image.eh_frame()
-        if bare is not None and not found:
+        if bare is not None:
             address, data = bare
-            out.insert(0, _cfi(image, data[: _first_terminator(data, image.byte_order)], ".eh_frame", address))
-    if not out:
+            found.append(_cfi(image, data[: _first_terminator(data, image.byte_order)], ".eh_frame", address))
+    if not found:
         raise _absent(image, only)
-    return out
+    return found
 
 
 def read_table(image: Image, only: str | None = None) -> Table:
     """One Table of all call frame information in a file, decoded. Where two sections have a rule, ``.eh_frame``'s counts.
 
+    The problems of the image are the Table's too.
+
     Raises:
         NotFoundError: there is none.
     """
     table = merge([section.table() for section in frame_sections(image, only)])
-    return table if not image.problems else _with_problems(table, image.problems)
-
-
-def _with_problems(table: Table, problems: list[Problem]) -> Table:
-    from dataclasses import replace
-
-    return replace(table, problems=(*problems, *table.problems))
+    return replace(table, problems=(*image.problems, *table.problems)) if image.problems else table
 
 
 def _of_section(image: Image, section: Section) -> CfiSection | None:
     try:
         data = section.data_at_layout
     except Error as error:
-        image.report(Problem(error.message, section.name))
+        image.report(Problem(error.message, section.name, error.offset))
         return None
     return _cfi(image, data, section.name.replace(".zdebug", ".debug"), section.layout_address)
 
@@ -85,43 +84,38 @@ def _cfi(image: Image, data: memoryview, name: str, address: int) -> CfiSection:
     )
 
 
-def _first_terminator(data: memoryview, byte_order: str) -> int:
+def _first_terminator(data: memoryview, order: ByteOrder) -> int:
     """Where the first entry of length zero ends: without a section header only it tells where the frames end."""
     at = 0
     while at + 4 <= len(data):
-        length = int.from_bytes(data[at : at + 4], "big" if byte_order == "big" else "little")
+        length = int.from_bytes(data[at : at + 4], order)
         at += 4
         if length == 0:
             return at
         if length == 0xFFFFFFFF:
-            length = int.from_bytes(data[at : at + 8], "big" if byte_order == "big" else "little")
+            length = int.from_bytes(data[at : at + 8], order)
             at += 8
         at += length
     return len(data)
 
 
 def _absent(image: Image, only: str | None) -> NotFoundError:
-    if only is not None:
-        names = ", ".join(section.name for section in image.sections if section.name.startswith((".eh_", ".debug_f")))
-        return NotFoundError(
-            f"there is no section {only} with call frame information",
-            file=image.name,
-            hint=f"it has {names}" if names else "run clew stats on it to see what it has",
-        )
+    """Why a file has no call frame information, in the words of the most particular reason."""
+    there = [section.name for section in image.sections if section.name in NAMES]
     empty = [section.name for section in image.sections if section.name in NAMES and not section.has_data]
-    if empty:
-        return NotFoundError(
-            f"{empty[0]} is there by name only: this file holds what was stripped from another",
-            file=image.name,
-            hint="name the file that is loaded and run instead",
-        )
-    if image.problems:
-        return NotFoundError(
-            f"no call frame information could be read: {image.problems[0]}",
-            file=image.name,
-        )
-    return NotFoundError(
-        "there is no .eh_frame and no .debug_frame",
-        file=image.name,
-        hint="it was built without unwind tables (see the compiler's -fasynchronous-unwind-tables)",
-    )
+    hint: str | None = None
+    if image.type == ET_CORE:
+        message = "this is a core file: the tables are in the program that it is of, and in that one's libraries"
+        hint = "name the program; `file` tells which one it was"
+    elif empty and only in (None, *empty):
+        message = f"{empty[0]} is there by name only: this file holds what was stripped from another"
+        hint = "name the file that is loaded and run instead"
+    elif image.problems:
+        message = f"no call frame information could be read: {image.problems[0]}"
+    elif only is not None:
+        message = f"there is no section {only}, or it is empty"
+        hint = f"it has {', '.join(dict.fromkeys(there))}" if there else None
+    else:
+        message = "there is no .eh_frame and no .debug_frame"
+        hint = "it was built without unwind tables (see the compiler's -fasynchronous-unwind-tables)"
+    return NotFoundError(message, file=image.name, hint=hint)

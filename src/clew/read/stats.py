@@ -1,38 +1,53 @@
-"""What unwind tables are made of: sizes, rows, rules and instructions, of one file or of a whole directory.
+"""What unwind tables are made of: sizes, rows, rules and instructions, of one file or of many.
 
-The counts of register rules are those of tables 3 and 4 of Bastian, Kell and Zappa Nardelli, "Reliable and fast DWARF-based
-stack unwinding" (OOPSLA 2019): one a row and register that the row names, for the registers that their compiled unwinders
-keep (the CFA, rip, rsp, rbp, rbx) and for all.
+Register rules are counted as in table 4 of Bastian, Kell and Zappa Nardelli, "Reliable and fast DWARF-based stack unwinding"
+(OOPSLA 2019): one a row and register that the row names, once for the registers that their compiled unwinders keep (rip,
+rsp, rbp, rbx) and once for all. Their table 3 adds the CFA of each row, and counts expressions.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import BrokenExecutor, Future, as_completed
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from clew.errors import Error, NotFoundError, Problem
 from clew.image import Image
+from clew.image.elf import MAGIC
 from clew.read.dwarf_cfi.instructions import instruction_name
 from clew.read.dwarf_cfi.section import CfiSection
 from clew.read.frames import frame_sections
-from clew.table import AtExpression, CfaExpression, InvalidExpression, IsExpression, Rule, Table, merge
+from clew.table import (
+    Architectural,
+    AtCfa,
+    AtExpression,
+    CfaExpression,
+    CfaPlus,
+    InRegister,
+    InvalidExpression,
+    IsExpression,
+    SameValue,
+    Table,
+    Undefined,
+    merge,
+)
 
-#: Kinds of register rules, as the paper's table 4 names them.
+#: Kinds of register rules, as the paper's table 4 and DWARF name them.
 KINDS = {
-    "Undefined": "undefined",
-    "SameValue": "same_value",
-    "AtCfa": "offset",
-    "CfaPlus": "val_offset",
-    "InRegister": "register",
-    "AtExpression": "expression",
-    "IsExpression": "val_expression",
-    "Architectural": "architectural",
+    Undefined: "undefined",
+    SameValue: "same_value",
+    AtCfa: "offset",
+    CfaPlus: "val_offset",
+    InRegister: "register",
+    AtExpression: "expression",
+    IsExpression: "val_expression",
+    Architectural: "architectural",
 }
 
 
@@ -45,16 +60,17 @@ class Stats:
         section_bytes: bytes of their sections.
         cies, fdes: entries.
         code_bytes: bytes of code that they describe.
-        rows: decoded rows, gaps not counted; normalised_rows: after merging what is equal and padding.
-        rules: different rules of each file, summed.
-        instructions: by name.
+        rows: decoded rows of all sections, gaps not counted; normalised_rows: of one table of them all, after merging what is
+            equal and absorbing padding.
+        rules: different rules of each section, summed.
+        instructions: how many there are, by name.
         all_columns, kept_columns: register rules by kind, one a row and register: of all registers, and of those that the
-            paper's unwinders keep.
-        cfas: rows whose CFA is a register plus an offset, an expression, or unset.
+            paper's unwinders keep (the return address, stack and frame pointer, and rbx on x86-64).
+        cfas: rows by their CFA: ``register`` plus an offset, ``expression``, ``unset``.
         expressions: uses of expressions in rows, the CFA's included; unreadable_expressions of them say nothing.
         lost: entries that could not be read.
-        problems: what was wrong, with the file it was wrong in.
-        unreadable: files that could not be read at all, and why.
+        problems: (file, what was wrong in it) pairs.
+        unreadable: (file, why) pairs of files that could not be read at all.
     """
 
     files: int = 0
@@ -87,12 +103,14 @@ class Stats:
                 setattr(self, name, value + getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as JSON values; lists of problems as their numbers."""
-        return {
-            name: dict(value.most_common()) if isinstance(value := getattr(self, name), Counter) else value
-            for name in self.__slots__
-            if name not in ("problems", "unreadable")
-        } | {"unreadable": [{"file": file, "message": message} for file, message in self.unreadable]}
+        """The counts as JSON values: of problems their number, of unreadable files their names and why."""
+        out: dict[str, Any] = {}
+        for name in self.__slots__:
+            value = getattr(self, name)
+            out[name] = dict(value.most_common()) if isinstance(value, Counter) else value
+        out["problems"] = len(self.problems)
+        out["unreadable"] = [{"file": file, "message": message} for file, message in self.unreadable]
+        return out
 
 
 def read_stats(path: str | os.PathLike[str]) -> Stats:
@@ -102,106 +120,128 @@ def read_stats(path: str | os.PathLike[str]) -> Stats:
         Error: as :meth:`clew.image.Image.open` and :func:`clew.read.frames.frame_sections`.
     """
     with Image.open(path) as image:
-        return _image_stats(image, os.fspath(path))
+        return _image_stats(image)
 
 
 def file_stats(path: str | os.PathLike[str]) -> Stats:
     """As :func:`read_stats`; a file without unwind tables counts nothing, one that cannot be read is in ``unreadable``."""
+    name = os.fspath(path)
     try:
-        return read_stats(path)
-    except NotFoundError:
-        return Stats()
+        with Image.open(name) as image:
+            try:
+                return _image_stats(image)
+            except NotFoundError:
+                # That there are none is one thing, that they could not be read another.
+                return Stats(problems=[(name, problem) for problem in image.problems])
     except Error as error:
-        return Stats(unreadable=[(os.fspath(path), str(error))])
+        error.file = None
+        return Stats(unreadable=[(name, str(error))])
 
 
-def _image_stats(image: Image, name: str) -> Stats:
+def _image_stats(image: Image) -> Stats:
     sections = frame_sections(image)
     tables = [section.table() for section in sections]
     table = merge(tables)
-    stats = Stats(files=1)
+    known = table.rule[:-1] != 0
+    stats = Stats(
+        files=1,
+        section_bytes=sum(len(section.data) for section in sections),
+        cies=sum(len(section.cies) for section in sections),
+        fdes=sum(len(section) for section in sections),
+        code_bytes=int(np.diff(table.start)[known].sum()),
+        rows=sum(one.row_count for one in tables),
+        normalised_rows=table.normalise().row_count,
+        lost=sum(one.lost for one in tables),
+    )
     for section in sections:
-        stats.section_bytes += len(section.data)
-        stats.cies += len(section.cies)
-        stats.fdes += len(section)
         _count_instructions(stats, section)
-    stats.rows = sum(one.row_count for one in tables)
-    normalised = table.normalise()
-    stats.normalised_rows = normalised.row_count
-    known = normalised.rule[:-1] != 0
-    stats.code_bytes = int(np.diff(normalised.start)[known].sum())
     for one in tables:
         _count_rules(stats, one)
-        stats.lost += one.lost
-        stats.problems += [(name, problem) for problem in one.problems]
-    stats.problems += [(name, problem) for problem in image.problems]
+    problems = [*image.problems, *(problem for one in tables for problem in one.problems)]
+    stats.problems = [(image.name, problem) for problem in problems]
     return stats
 
 
 def _count_instructions(stats: Stats, section: CfiSection) -> None:
-    census = section.census()
-    for opcode, count in enumerate(census):
+    for opcode, count in enumerate(section.census()):
         if count:
-            found = instruction_name(opcode, section.machine.cfa_dialect)
-            stats.instructions[found or f"unknown {opcode:#04x}"] += count
+            name = instruction_name(opcode, section.machine.cfa_dialect)
+            stats.instructions[name or f"unknown {opcode:#04x}"] += count
 
 
 def _count_rules(stats: Stats, table: Table) -> None:
-    uses = np.bincount(table.rule, minlength=len(table.rules)).tolist() if len(table.rule) else []
     machine = table.machine
-    stats.rules += sum(1 for number, count in enumerate(uses) if count and number)
     kept = {machine.stack_pointer, machine.frame_pointer}
-    kept |= {machine.register_number("rbx")} if machine.name == "x86-64" else set()
-    for number, count in enumerate(uses):
+    if machine.name == "x86-64":
+        kept.add(machine.register_number("rbx"))
+    for number, count in enumerate(np.bincount(table.rule).tolist()):
         if not count or not number:
             continue
         rule = table.rules[number]
-        cfa = rule.cfa
-        expression = isinstance(cfa, CfaExpression)
-        stats.cfas["unset" if cfa is None else "expression" if expression else "register"] += count
+        stats.rules += 1
+        cfa = "unset" if rule.cfa is None else "expression" if isinstance(rule.cfa, CfaExpression) else "register"
+        stats.cfas[cfa] += count
         for register, term in rule.registers:
-            kind = KINDS[type(term).__name__]
+            kind = KINDS[type(term)]
             stats.all_columns[kind] += count
             if register in kept or register == rule.return_address:
                 stats.kept_columns[kind] += count
-        _count_expressions(stats, rule, count)
-
-
-def _count_expressions(stats: Stats, rule: Rule, count: int) -> None:
-    terms = [rule.cfa, *(term for _, term in rule.registers)]
-    for term in terms:
-        if isinstance(term, CfaExpression | AtExpression | IsExpression):
-            stats.expressions += count
-            stats.unreadable_expressions += count * isinstance(term.expression, InvalidExpression)
+        for part in (rule.cfa, *(term for _, term in rule.registers)):
+            if isinstance(part, CfaExpression | AtExpression | IsExpression):
+                stats.expressions += count
+                stats.unreadable_expressions += count * isinstance(part.expression, InvalidExpression)
 
 
 def elf_files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
-    """The ELF files among and below paths, each once however many names it has. Directories are searched, links inside them
-    are not followed; a file that is named itself is taken as it is."""
+    """The ELF files among and below paths, each once however many names it has.
+
+    A file that is named itself is taken as it is. Directories are searched; symbolic links inside them are not followed. What
+    cannot be opened there, file or directory, is given as well: whoever reads it learns why.
+    """
     seen: set[tuple[int, int]] = set()
-    for name in paths:
-        path = os.fspath(name)
-        if not os.path.isdir(path):
+    closed: list[str] = []
+
+    def is_new(status: os.stat_result) -> bool:
+        before = len(seen)
+        seen.add((status.st_dev, status.st_ino))
+        return len(seen) > before
+
+    for each in paths:
+        path = os.fspath(each)
+        if os.path.isdir(path):
+            for folder, _, names in os.walk(path, onerror=lambda error: closed.append(error.filename)):
+                files = (os.path.join(folder, name) for name in sorted(names))
+                yield from (file for file in files if _wanted(file, is_new))
+        elif not os.path.exists(path) or is_new(os.stat(path)):
             yield path
-            continue
-        for folder, _, files in os.walk(path):
-            for file in (os.path.join(folder, each) for each in sorted(files)):
-                try:
-                    info = os.lstat(file)
-                    if info.st_mode & 0o170000 != 0o100000 or info.st_size < 52 or (info.st_dev, info.st_ino) in seen:
-                        continue
-                    with open(file, "rb") as stream:
-                        if stream.read(4) != b"\x7fELF":
-                            continue
-                except OSError:
-                    continue
-                seen.add((info.st_dev, info.st_ino))
-                yield file
+    yield from closed
+
+
+def _wanted(file: str, is_new: Callable[[os.stat_result], bool]) -> bool:
+    """Whether something in a directory is an ELF file, or may be one."""
+    try:
+        status = os.lstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        with open(file, "rb", buffering=0) as stream:
+            return stream.read(len(MAGIC)) == MAGIC and is_new(status)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+class Submits(Protocol):
+    """What :func:`survey` needs of an executor: the ``submit`` of :class:`concurrent.futures.Executor`."""
+
+    def submit(self, function: Callable[[str], Stats], file: str, /) -> Any:
+        """Something whose ``result()`` is what ``function(file)`` gives."""
+        ...  # pragma: no cover
 
 
 def survey(
     files: Iterable[str],
-    executor: Executor | None = None,
+    executor: Submits | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Stats:
     """The sum of the counts of many files.
@@ -210,24 +250,32 @@ def survey(
         executor: where the files are read, one task a file: a process pool, or anything with the interface of
             :class:`concurrent.futures.Executor`, such as a Dask client. Without one they are read here.
         progress: told each file that is done.
+
+    Raises:
+        Error: the executor broke down.
     """
     total = Stats()
-    if executor is None:
-        for file in files:
-            total.add(file_stats(file))
-            if progress is not None:
-                progress(file)
-        return total
-    tasks: dict[Future[Stats], str] = {executor.submit(file_stats, file): file for file in files}
-    for task in _completed(tasks):
-        total.add(task.result())
+    results = ((file, file_stats(file)) for file in files) if executor is None else _results(files, executor)
+    for file, stats in results:
+        total.add(stats)
         if progress is not None:
-            progress(tasks[task])
+            progress(file)
     return total
 
 
-def _completed(tasks: dict[Future[Stats], str]) -> Iterator[Future[Stats]]:
-    """The tasks as they are done; in their order where the futures are not this library's own."""
-    if all(isinstance(task, Future) for task in tasks):
-        return as_completed(tasks)
-    return iter(tasks)
+def _results(files: Iterable[str], executor: Submits) -> Iterator[tuple[str, Stats]]:
+    """What the tasks give, as they are done; in their order where the futures are not this library's own."""
+    tasks = [(executor.submit(file_stats, file), file) for file in files]
+    names: dict[Any, str] = {task: file for task, file in tasks if isinstance(task, Future)}
+    try:
+        if len(names) == len(tasks):
+            for task in as_completed(names):
+                yield names.pop(task), task.result()
+        else:
+            for task, file in tasks:
+                yield file, task.result()
+    except BrokenExecutor:
+        raise Error(
+            "a process that was reading files ended before it was done",
+            hint="memory may have run out, or a file was cut while it was read; try again with fewer processes",
+        ) from None
