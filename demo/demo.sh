@@ -12,16 +12,15 @@ show() {
 # The library that this machine's programs run on, as awk itself has it mapped.
 libc=$(awk '$6 ~ /\/(libc[.-]|ld-musl)/ { print $6; exit }' /proc/self/maps)
 
-echo "== The unwind table of $libc"
-show stats "$libc"
+# A function whose rows are worth looking at; musl has no tables, and other libraries other functions.
+place=qsort_r
+"$clew" table "$libc" --function $place >/dev/null 2>&1 || place=qsort
 
-echo
-echo "== One function of it: how each instruction's caller is found"
-show table "$libc" --function qsort
+echo "== One function of $libc: how each instruction's caller is found"
+show table "$libc" --function $place
 
-echo
-echo "== One address: its rule, and where the rule comes from"
-show explain "$libc" qsort+4
+echo "== One address of it: its rule, and where the rule comes from"
+show explain "$libc" $place+80
 
 # A process that waits; the kernel says where (the last field), to its parent at least.
 sleep 60 &
@@ -44,3 +43,7 @@ fi
 echo
 echo "== The same in a running process: sleep, process $pid, which waits at $address"
 show explain --pid "$pid" "$address"
+
+echo
+echo "== What the whole table is made of"
+show stats "$libc"
