@@ -26,7 +26,7 @@ extensions = [
         [str(source)],
         py_limited_api=True,
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
-        extra_compile_args=["-O3", "-g1", "-Wno-unused-function"],
+        extra_compile_args=["-O3", "-g1", "-fno-semantic-interposition", "-fno-plt", "-Wno-unused-function"],
         optional=True,
     )
     for source in sorted(NATIVE.glob("*.py"))

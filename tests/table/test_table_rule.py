@@ -76,7 +76,11 @@ def test_text_and_remarks() -> None:
 def test_json() -> None:
     arm = machine_named("aarch64")
     rule = Rule(RegisterPlus(31, 16), ((29, AtCfa(-16)),), 30)
-    plain = {"cfa": "sp+16", "registers": {"x29": "*(cfa-16)"}, "return_address": "x30"}
+    terms = {
+        "cfa": {"kind": "register_plus", "register": "sp", "offset": 16},
+        "x29": {"kind": "at_cfa", "offset": -16},
+    }
+    plain = {"cfa": "sp+16", "registers": {"x29": "*(cfa-16)"}, "terms": terms, "return_address": "x30"}
     assert rule.to_json(arm) == plain
     signed = Rule(RegisterPlus(31, 16), ((29, AtCfa(-16)),), 30, True, Signing.SIGNED, False)
     assert signed.to_json(arm) == {**plain, "signal_frame": True, "signing": "signed", "key": "A"}

@@ -18,9 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader went away, as head does.
+        # The reader went away, as head does: quiet, but not a success, for nobody knows what there was still to find. What
+        # the shell reports for a program that SIGPIPE ends.
         _abandon_output()
-        return 0
+        return 141
     except OSError as error:
         # The library raises only its own errors: this is of what was written.
         _abandon_output()

@@ -38,7 +38,12 @@ def find_functions(image: Image, name: str) -> list[tuple[int, int]]:
 
     Raises:
         NotFoundError: there is none; the hint names some that sound like it.
+        UsageError: the name is empty.
     """
+    if not name:
+        raise UsageError(
+            "the name of a function is missing", hint="write an address such as 0x1234, or a function's name"
+        )
     symbols = image.symbols()
     defined = [index for index in symbols.find(name) if symbols.shndx[index] != SHN_UNDEF]
     # What assembler code does not declare to be a function may be one.

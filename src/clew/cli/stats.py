@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from clew.cli.output import Palette, add_json, counted, palette, print_json, printable, report, warn
 from clew.cli.target import missing_file
+from clew.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ProcessPoolExecutor
 
     from clew.errors import Problem
     from clew.read.stats import Stats
@@ -71,20 +73,37 @@ def run(options: argparse.Namespace) -> int:
 
 def _parallel(files: Sequence[str], jobs: int) -> Stats:
     """The counts, by a pool of processes."""
-    import signal
-    from concurrent.futures import ProcessPoolExecutor
-
     from clew.read.stats import survey
 
-    # An interrupt is for this process. It then lets the others finish the files that they are at, and asks for no second one.
-    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        try:
-            with _progress(len(files)) as advance:
-                return survey(files, pool, advance)
-        except BaseException:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            pool.shutdown(cancel_futures=True)
-            raise
+    with _pool(jobs) as pool, _progress(len(files)) as advance:
+        return survey(files, pool, advance)
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose processes no interrupt reaches: it ends this one, which lets them finish the files that they are at."""
+    import signal
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    interrupt = {signal.SIGINT}
+    pool = ProcessPoolExecutor(jobs, get_context("fork"))
+    # Forked processes inherit what is blocked, and the first task starts them all.
+    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
+    try:
+        pool.submit(int).result()
+    except OSError as error:
+        raise Error(f"cannot start processes: {error.strerror}", hint="read in this one, with -j 1") from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
+    try:
+        yield pool
+    except BaseException:
+        # One interrupt is enough; another would leave the processes behind.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[str], None] | None]:

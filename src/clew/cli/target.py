@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clew.errors import NotFoundError, UsageError
 from clew.image import Image
-from clew.image.elf import PT_LOAD
+from clew.image.elf import PF_X, PT_LOAD
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +49,7 @@ def add_target(parser: argparse.ArgumentParser, nargs: str | None = None) -> Non
         help="an ELF file; with --pid, a loaded module: its path or part of its name ([vdso])",
     )
     parser.add_argument(
-        "--pid", type=int, metavar="PID", help="look in this running process; addresses are then its own"
+        "--pid", type=int, metavar="PID", help="look in this running process; addresses that you name are then its own"
     )
 
 
@@ -113,20 +113,22 @@ def _of_mapping(pid: int, mapping: Mapping, mappings: Sequence[Mapping]) -> Targ
     """The module that a mapping is part of."""
     path = mapping.path
     ours = [each for each in mappings if each.path == path]
+    # A file may also be mapped to be read, as this program does it: where its code is, it is loaded.
+    code = mapping if mapping.executable else next((m for m in ours if m.executable and m.end > mapping.start), mapping)
     if path == _VDSO or path.endswith(_DELETED):
         # No file, or none any more: what is at the path now, if anything, may be another version.
         from clew.memory import ProcessMemory
 
+        head = next((each for each in reversed(ours) if each.offset == 0 and each.start <= code.start), code)
         with ProcessMemory(pid) as memory:
-            image = Image.from_memory(memory, ours[0].start, path, _MOST_BYTES)
+            image = Image.from_memory(memory, head.start, path, _MOST_BYTES)
         return Target(image, path, image.load_bias or 0)
     # Through the process's root, for in a container its path means another file.
     image = Image.open(f"/proc/{pid}/root{path}")
-    for each in ours:
-        for segment in image.segments:
-            # The kernel maps whole pages, so the mapping may begin before the segment does.
-            low = segment.offset - segment.offset % PAGESIZE
-            if segment.type == PT_LOAD and low <= each.offset < segment.offset + segment.file_size:
-                linked = segment.address + each.offset - segment.offset
-                return Target(image, path, each.start - linked)
+    for segment in image.segments:
+        # The kernel maps whole pages, so the mapping may begin before the segment does.
+        low = segment.offset - segment.offset % PAGESIZE
+        alike = segment.type == PT_LOAD and bool(segment.flags & PF_X) == code.executable
+        if alike and low <= code.offset < segment.offset + segment.file_size:
+            return Target(image, path, code.start - (segment.address + code.offset - segment.offset))
     raise NotFoundError(f"no segment of it is where process {pid} has it mapped", file=path)

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from clew.native.program cimport Interpreter
 
@@ -14,7 +14,8 @@ cdef class Tabulator(Interpreter):
     cdef list cies
     cdef size_t turn, mark
     cdef uint64_t reach
-    cdef uint32_t[::1] offset, finish, program, order
+    cdef uint32_t[::1] offset, finish, program
+    cdef const int64_t[::1] order
     cdef int32_t[::1] cie
     cdef uint64_t[::1] start, stop
     cdef int run_on(self) except -1

@@ -25,7 +25,7 @@ class Tabulator(Interpreter):
 
     Args:
         entries, data, dialect: as for :class:`~clew.native.program.Interpreter`.
-        order: which FDEs to run, by number (u4), so that their starts do not fall; None for all, in file order.
+        order: which FDEs to run, by number (i8), so that their starts do not fall; None for all, in file order.
         note_first: whether to note each FDE's first row, which only who must untangle overlaps wants to know.
 
     A program that cannot be run costs its FDE: its rows are taken back and a problem is kept. A gap between FDEs becomes a

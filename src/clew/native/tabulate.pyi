@@ -15,7 +15,7 @@ class Tabulator(Interpreter):
         entries: Entries,
         data: Buffer,
         dialect: int,
-        order: npt.NDArray[np.uint32] | None,
+        order: npt.NDArray[np.int64] | None,
         note_first: bool = False,
     ) -> None: ...
     def run(

@@ -22,7 +22,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from clew.arch import Machine
 from clew.errors import FormatError, Problem
@@ -238,12 +238,15 @@ class Rule:
             for e in self.invalid()
         ]
 
-    def to_json(self, machine: Machine) -> dict[str, object]:
+    def to_json(self, machine: Machine) -> dict[str, Any]:
         """The rule as JSON values; what is absent is unspecified or the usual case."""
         if not self.information:
             return {"information": False}
-        out: dict[str, object] = {"cfa": None if self.cfa is None else self.cfa.equation(machine)}
+        out: dict[str, Any] = {"cfa": None if self.cfa is None else self.cfa.equation(machine)}
         out["registers"] = {left: right for left, right in self.equations(machine) if left != "cfa"}
+        out["terms"] = {machine.register_name(number): _term_json(term, machine) for number, term in self.registers}
+        if self.cfa is not None:
+            out["terms"] = {"cfa": _term_json(self.cfa, machine), **out["terms"]}
         out["return_address"] = machine.register_name(self.return_address)
         if self.signal_frame:
             out["signal_frame"] = True
@@ -264,6 +267,36 @@ def parse_expression(data: bytes, machine: Machine, address_size: int | None = N
         return Expression.parse(data, address_size=size, byte_order=machine.byte_order)
     except FormatError as error:
         return InvalidExpression(data, error.message)
+
+
+#: Kinds of terms in JSON, by class.
+_KINDS = {
+    "Undefined": "undefined",
+    "SameValue": "same_value",
+    "AtCfa": "at_cfa",
+    "CfaPlus": "cfa_plus",
+    "InRegister": "in_register",
+    "AtExpression": "at_expression",
+    "IsExpression": "is_expression",
+    "Architectural": "architectural",
+    "RegisterPlus": "register_plus",
+    "CfaExpression": "expression",
+}
+
+
+def _term_json(term: RegisterRule | CfaRule, machine: Machine) -> dict[str, object]:
+    """A term for programs: its kind, and what it has of register, offset and expression (the bytes, in hexadecimal)."""
+    out: dict[str, object] = {"kind": _KINDS[type(term).__name__]}
+    match term:
+        case RegisterPlus(register, offset):
+            out |= {"register": machine.register_name(register), "offset": offset}
+        case AtCfa(offset) | CfaPlus(offset):
+            out["offset"] = offset
+        case InRegister(register):
+            out["register"] = machine.register_name(register)
+        case AtExpression(expression) | IsExpression(expression) | CfaExpression(expression):
+            out["expression"] = expression.data.hex()
+    return out
 
 
 def _plus(offset: int) -> str:

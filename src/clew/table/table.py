@@ -171,6 +171,9 @@ class Table:
     lost: int = 0
     normalised: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Table {self.machine.name}, {len(self):,} rows, {len(self.rules):,} rules, {self.lost:,} entries left out>"
+
     def __len__(self) -> int:
         """How many rows there are, gaps included."""
         return len(self.start)

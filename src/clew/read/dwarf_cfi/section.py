@@ -223,19 +223,19 @@ class CfiSection:
         alive = (stop > start) & (start < np.uint64(tombstone))
         return alive & (start != 0) if self._zero_is_dead else alive
 
-    def _order(self) -> npt.NDArray[np.uint32] | None:
+    def _order(self) -> npt.NDArray[np.int64] | None:
         """The FDEs that describe something, by number, sorted by start and then by place; None where that is file order."""
         start = self._entries.columns[4]
         alive = self._alive()
-        order = None if alive is None or alive.all() else np.flatnonzero(alive).astype(np.uint32)
+        order = None if alive is None or alive.all() else np.flatnonzero(alive)
         if self._entries.rising:
             return order
         # A few sorted runs, one a section of the linker's input, which is what a merge sort is good at; and of equal starts
         # the last must come last.
         by_start = np.argsort(start if order is None else start[order], kind="stable")
-        return (by_start if order is None else order[by_start]).astype(np.uint32)
+        return by_start if order is None else order[by_start]
 
-    def _ranges(self, order: npt.NDArray[np.uint32] | None, failed: list[int]) -> RangeColumns:
+    def _ranges(self, order: npt.NDArray[np.int64] | None, failed: list[int]) -> RangeColumns:
         """The FDEs that have rows, sorted."""
         offset, _, _, cie, start, stop, lsda = self._entries.columns
         columns = RangeColumns(start, stop, offset, lsda, cie, np.zeros(len(start), np.uint8))
