@@ -87,7 +87,7 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     from multiprocessing import get_context
 
     interrupt = {signal.SIGINT}
-    pool = ProcessPoolExecutor(jobs, get_context("fork"))
+    pool = ProcessPoolExecutor(jobs, get_context("fork"), _follow_parent)
     # Forked processes inherit what is blocked, and the first task starts them all.
     signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
     try:
@@ -104,6 +104,15 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def _follow_parent() -> None:
+    """Ends this process when its parent ends, however that comes: it would wait for work for ever (prctl(2))."""
+    import ctypes
+    import signal
+
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[str], None] | None]:
