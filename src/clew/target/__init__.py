@@ -1,5 +1,20 @@
-"""A stopped machine: its threads with their registers, its memory, and the modules that are loaded in it."""
+"""A stopped machine: its threads with their registers, its memory, and the modules that are loaded in it.
 
+    from clew.target import open_target
+
+    with open_target("1234") as target:
+        for thread in target.threads:
+            print(thread.name, hex(thread.pc), target.modules.at(thread.pc))
+
+Targets are processes of this machine, and ELF cores of any. What cannot be read of one is in ``target.problems``; only
+:class:`clew.errors.Error` is ever raised.
+"""
+
+from __future__ import annotations
+
+from clew.target.core import open_core
 from clew.target.model import Module, Modules, Target, Thread
+from clew.target.opening import open_target
+from clew.target.process import open_process
 
-__all__ = ["Module", "Modules", "Target", "Thread"]
+__all__ = ["Module", "Modules", "Target", "Thread", "open_core", "open_process", "open_target"]

@@ -128,7 +128,10 @@ class Target:
         modules: what is loaded.
         code_mask: the bits of a code pointer that are pointer authentication, to be stripped (AArch64); 0 for none.
         stack_limits: addresses of a thread's stack (start, end) by thread id, where they are known.
-        problems: what could not be read.
+        problems: what could not be read. It grows as files of modules are looked for.
+        process_id: the process's number, if known.
+        command: its command line, or its name, if known.
+        signal: the number of the signal that stopped it for good, if one did.
     """
 
     kind: str
@@ -140,6 +143,9 @@ class Target:
     stack_limits: dict[int, tuple[int, int]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     on_close: Callable[[], None] | None = field(default=None, repr=False)
+    process_id: int | None = None
+    command: str | None = None
+    signal: int | None = None
 
     def close(self) -> None:
         """Lets go of the target: a process goes on, files are closed."""

@@ -1,5 +1,24 @@
 """From a thread's registers to its frames: never a bad pointer, always a reason."""
 
-from clew.walk.model import End, Frame, Interrupted, Read, ReturnAddress, Stack, Trust
+from clew.walk.model import CodeAddress, End, Frame, Interrupted, Read, ReturnAddress, Stack, Trust
+from clew.walk.step import Caller, Here, Outcome, Stop, Strategy
+from clew.walk.walker import LIMIT, STRATEGIES, Walker
 
-__all__ = ["End", "Frame", "Interrupted", "Read", "ReturnAddress", "Stack", "Trust"]
+__all__ = [
+    "LIMIT",
+    "STRATEGIES",
+    "Caller",
+    "CodeAddress",
+    "End",
+    "Frame",
+    "Here",
+    "Interrupted",
+    "Outcome",
+    "Read",
+    "ReturnAddress",
+    "Stack",
+    "Stop",
+    "Strategy",
+    "Trust",
+    "Walker",
+]
