@@ -91,7 +91,7 @@ def test_a_progress_bar_on_a_terminal(library: str) -> None:
 
 
 def test_a_reader_that_goes_away(library: str) -> None:
-    # More than a pipe holds, and for that many copies of one function.
+    # Of this much text some is still unwritten when the pipe breaks; the help is written at once.
     for arguments, code in ((["table", "--format", "readelf", sys.executable], 141), (["--help"], 0)):
         process = subprocess.Popen([*CLEW, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
@@ -111,27 +111,75 @@ def test_a_full_disk(arguments: list[str], library: str) -> None:
     assert (done.returncode, done.stderr) == (3, b"clew: error: cannot write: No space left on device\n")
 
 
-def test_an_interrupt_is_quiet(tmp_path: Path, library: str) -> None:
-    # Enough work for both processes of the pool, however fast they are.
+@pytest.fixture
+def many(tmp_path: Path, library: str) -> str:
+    """A folder with enough work for two processes, however fast they are."""
     data = Path(library).read_bytes()
+    (tmp_path / "many").mkdir()
     for number in range(3000):
-        (tmp_path / f"{number}.so").write_bytes(data)
-    process = subprocess.Popen(
-        [*CLEW, "stats", "-j", "2", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    # Once the pool is at work, as Ctrl-C on a terminal does: to all processes of the group.
+        (tmp_path / "many" / f"{number}.so").write_bytes(data)
+    return str(tmp_path / "many")
+
+
+def at_work(folder: str, output: int) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """``clew stats`` in a process group of its own, once its pool is there: the program, and the pool's processes."""
+    command = [*CLEW, "stats", "-j", "2", folder]
+    settings = {**os.environ, "TERM": "xterm", "NO_COLOR": ""}
+    process = subprocess.Popen(command, stdout=output, stderr=output, env=settings, start_new_session=True)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.kill()
+        process.wait()
+        pytest.skip("this kernel does not tell the children of a process")
     deadline = time.monotonic() + 30
-    while process.poll() is None and time.monotonic() < deadline:
-        if len(children.read_text().split()) == 2:
-            break
+    pool: list[int] = []
+    while len(pool) < 2 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
+        pool = [int(child) for child in children.read_text().split()]
+    return process, pool
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_at_once_and_without_a_word(number: signal.Signals, many: str) -> None:
+    process, pool = at_work(many, subprocess.PIPE)
+    if number == signal.SIGINT:
+        # As Ctrl-C on a terminal: to all processes of the group.
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     out, error = process.communicate(timeout=60)
-    assert (process.returncode, out, error) == (130, b"", b"")
+    assert (process.returncode, out, error) == (130 if number == signal.SIGINT else -number, b"", b"")
+    deadline = time.monotonic() + 30
+    while any(map(alive, pool)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(alive, pool))
+
+
+def test_an_interrupt_leaves_a_terminal_as_it_was(many: str) -> None:
+    master, slave = pty.openpty()
+    process, _ = at_work(many, slave)
+    os.close(slave)
+    written = b""
+    while b"reading tables" not in written:
+        written += os.read(master, 1 << 16)
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        while piece := os.read(master, 1 << 16):
+            written += piece
+    except OSError:  # EIO: nobody has the other end any more
+        pass
+    os.close(master)
+    assert process.wait(timeout=60) == 130
+    # The cursor, which the bar hides, is there again.
+    assert written.rindex(b"\x1b[?25h") > written.rindex(b"\x1b[?25l")
+    assert b"Traceback" not in written
 
 
 def test_characters_that_the_terminal_does_not_have(library: str) -> None:

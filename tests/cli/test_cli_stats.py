@@ -70,7 +70,7 @@ def test_files_that_cannot_be_read_are_findings(library: str, answer: Answer) ->
     code, out, error = answer("stats", "--json", library, str(folder / "text"), str(folder))
     assert code == 1
     found = json.loads(out)
-    assert [Path(each["file"]).name for each in found["unreadable"]] == ["text", "cut.so"]
+    assert [Path(each["file"]).name for each in found["unreadable"]] == ["cut.so", "text"]
     assert all(each["message"] and str(folder) not in each["message"] for each in found["unreadable"])
     assert (found["files"], found["rows"]) == (1, 12)
     assert f"{folder / 'text'}: this is not an ELF file" in error

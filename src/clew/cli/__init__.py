@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code. Errors go to standard error, with the next thing to do."""
+    """Runs one command; the exit code. Errors go to standard error, with the next thing to do.
+
+    Args:
+        arguments: by default those of the program, which an interrupt then ends at once.
+    """
+    if arguments is None:
+        # An exception would come up wherever it finds the program: in half an import, or between the locks of a pool.
+        signal.signal(signal.SIGINT, _quit)
     try:
         # Imported here, so that an interrupt is quiet from the beginning.
         from clew.cli.commands import run
@@ -28,6 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"clew: error: cannot write: {error.strerror}", file=sys.stderr)
         return 3
     return code
+
+
+def _quit(signal_number: int, frame: object) -> None:
+    """Ends the program without a word, as an interrupt shall."""
+    if sys.stderr.isatty():
+        # A progress bar has hidden the cursor, and is half drawn.
+        os.write(sys.stderr.fileno(), b"\r\x1b[K\x1b[?25h")
+    os._exit(128 + signal_number)
 
 
 def _abandon_output() -> None:

@@ -81,38 +81,33 @@ def _parallel(files: Sequence[str], jobs: int) -> Stats:
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool whose processes no interrupt reaches: it ends this one, which lets them finish the files that they are at."""
+    """A pool of processes that no interrupt reaches: it ends this one, and they follow."""
     import signal
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    interrupt = {signal.SIGINT}
-    pool = ProcessPoolExecutor(jobs, get_context("fork"), _follow_parent)
-    # Forked processes inherit what is blocked, and the first task starts them all.
-    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
-    try:
-        pool.submit(int).result()
-    except OSError as error:
-        raise Error(f"cannot start processes: {error.strerror}", hint="read in this one, with -j 1") from None
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
-    try:
+    with ProcessPoolExecutor(jobs, get_context("fork"), _follow_parent, (os.getpid(),)) as pool:
+        # Forked processes inherit what is blocked, and the first task starts them all.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            pool.submit(int).result()
+        except OSError as error:
+            raise Error(f"cannot start processes: {error.strerror}", hint="read in this one, with -j 1") from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         yield pool
-    except BaseException:
-        # One interrupt is enough; another would leave the processes behind.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
 
 
-def _follow_parent() -> None:
+def _follow_parent(parent: int) -> None:
     """Ends this process when its parent ends, however that comes: it would wait for work for ever (prctl(2))."""
     import ctypes
     import signal
 
     set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        # It has ended already.
+        os._exit(1)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[str], None] | None]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, as_completed
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -260,6 +261,13 @@ def survey(
         total.add(stats)
         if progress is not None:
             progress(file)
+    # In whatever order the files were done, the same answer: what is told of files by name, and of equal counts too.
+    for told in (total.problems, total.unreadable):
+        told.sort(key=itemgetter(0))
+    for counts in (total.instructions, total.all_columns, total.kept_columns, total.cfas):
+        ordered = sorted(counts.items())
+        counts.clear()
+        counts.update(dict(ordered))
     return total
 
 
