@@ -102,20 +102,19 @@ class _Reader:
         self.prefix = image.header.layout.prefix
         self.word = "Q" if image.elf_class == 64 else "I"
         self.notes = CoreNotes()
+        self._readers: dict[int, Callable[[bytes], None]] = {
+            NT_PRSTATUS: self._status,
+            NT_PRPSINFO: self._process,
+            NT_AUXV: self._auxv,
+            NT_FILE: self._files,
+            NT_SIGINFO: self._signal,
+        }
 
     def read(self, note: Note) -> None:
         if note.name == b"CORE":
-            match note.type:
-                case 1:
-                    self._status(note.description)
-                case 3:
-                    self._process(note.description)
-                case 6:
-                    self._auxv(note.description)
-                case 0x46494C45:
-                    self._files(note.description)
-                case 0x53494749:
-                    self._signal(note.description)
+            reader = self._readers.get(note.type)
+            if reader is not None:
+                reader(note.description)
         elif note.name == b"LINUX" and self.notes.threads:
             self._extra(note.type, note.description)
 

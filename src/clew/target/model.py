@@ -42,7 +42,8 @@ class Module:
     Attributes:
         name: its path in the target, or a name such as ``[vdso]``.
         start, end: the addresses that it takes, from its first mapping to the end of its last.
-        bias: what to add to an address of the file to get the one in memory.
+        bias: what to add to an address of the file to get the one in memory. It is negative for a file that lies below
+            the addresses it was linked for, such as the vdso of older kernels.
         build_id: as the target knows it, or None.
         open_image: opens the file; raises Error where there is none that fits.
     """

@@ -28,7 +28,8 @@ def open_target(
     Digits are a process; write ``./1234`` for a file of such a name.
 
     Args:
-        exe, sysroot, debug_dirs: where the files of a core are; see :func:`clew.target.open_core`.
+        exe, sysroot, debug_dirs: where the files of a core are, see :func:`clew.target.open_core`; ``debug_dirs`` is for
+            processes too.
         stop: whether to hold a process; see :func:`clew.target.open_process`.
 
     Raises:
@@ -39,5 +40,5 @@ def open_target(
     if text.isascii() and text.isdigit() and len(text) <= _MAXIMUM_DIGITS:
         if exe is not None or sysroot is not None:
             raise UsageError("a process has its own files", hint="leave --exe and --sysroot out")
-        return open_process(int(text), stop=stop)
+        return open_process(int(text), stop=stop, debug_dirs=debug_dirs)
     return open_core(spec, exe=exe, sysroot=sysroot, debug_dirs=debug_dirs)

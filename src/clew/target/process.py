@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from struct import Struct
 
@@ -17,7 +17,7 @@ from clew.target.core_memory import mapping_at
 from clew.target.core_notes import NT_ARM_PAC_MASK, NT_ARM_SYSTEM_CALL
 from clew.target.mapped_modules import mapped_modules, vdso_module
 from clew.target.model import Module, Modules, Target, Thread
-from clew.target.module_files import ModuleFiles
+from clew.target.module_files import ModuleFiles, Path
 from clew.target.process_memory import StoppedMemory
 from clew.target.ptrace import ENDED, thread_state, threads_of
 from clew.target.register_layouts import read_registers
@@ -26,7 +26,7 @@ from clew.target.stopped import TIMEOUT, StoppedProcess
 _AARCH64 = platform.machine() == "aarch64"
 
 
-def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT) -> Target:
+def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT, debug_dirs: Iterable[Path] = ()) -> Target:
     """A process on this machine, held still until the target is closed.
 
     Every thread is seized and interrupted (ptrace(2)); signals and system calls are not lost, but a call that fails with
@@ -37,6 +37,7 @@ def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT) -> Ta
         stop: whether to hold it. Without, memory changes while it is read, and only the stack pointer and the pc are
             known of the threads that wait in the kernel; those that run are left out.
         timeout: how many seconds to wait for threads to stop.
+        debug_dirs: where else to look for the files of modules.
 
     Raises:
         NotFoundError: there is no such process.
@@ -46,14 +47,14 @@ def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT) -> Ta
         raise UsageError(f"{pid} is not the number of a process")
     alive = _living_thread(pid)
     if not stop:
-        return _target(pid, alive, None, ProcessMemory(alive))
+        return _target(pid, alive, None, ProcessMemory(alive), debug_dirs)
     # First of all: whoever may not read the memory need not stop the process.
     memory = StoppedMemory(alive)
     try:
         more = (NT_ARM_PAC_MASK, NT_ARM_SYSTEM_CALL) if _AARCH64 else ()
         held = StoppedProcess(pid, more, timeout)
         try:
-            return _target(pid, alive, held, memory)
+            return _target(pid, alive, held, memory, debug_dirs)
         except BaseException:
             held.release()
             raise
@@ -73,7 +74,13 @@ def _living_thread(pid: int) -> int:
     return pid
 
 
-def _target(pid: int, alive: int, held: StoppedProcess | None, memory: StoppedMemory | ProcessMemory) -> Target:
+def _target(
+    pid: int,
+    alive: int,
+    held: StoppedProcess | None,
+    memory: StoppedMemory | ProcessMemory,
+    debug_dirs: Iterable[Path],
+) -> Target:
     problems: list[Problem] = list(held.problems) if held is not None else []
     report = reporter(problems)
     mappings = process_mappings(alive)
@@ -84,7 +91,7 @@ def _target(pid: int, alive: int, held: StoppedProcess | None, memory: StoppedMe
         )
     machine = _machine(alive)
     exe = _link(f"/proc/{alive}/exe")
-    files = ModuleFiles(machine, report, root=_root(alive))
+    files = ModuleFiles(machine, report, root=_root(alive), debug_dirs=debug_dirs)
 
     def more(members: Sequence[Mapping]) -> list[str]:
         # The file that is mapped, also when another has its name by now or none has; for some users only.
