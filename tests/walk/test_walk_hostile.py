@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from walking import CODE, STACK, Pieces, target, words
+from walking import CODE, STACK, Pieces, target, without_reads, words
 
 from clew.arch import ALL, Machine
 from clew.image import Image
@@ -26,7 +26,7 @@ from clew.table import (
 from clew.table.rule import parse_expression
 from clew.target import Module, Thread
 from clew.testing import ElfBuilder
-from clew.walk import End, Walker
+from clew.walk import End, FastWalker, Walker
 
 SIZE = 0x400
 
@@ -101,6 +101,9 @@ def test_any_walk_ends_with_a_reason(data: st.DataObject, machine: Machine, scan
         > len(stack.frames) // 2
     )
     assert walker.walk(thread) == stack
+    fast = FastWalker(it, limit=200, scan=scan)
+    assert without_reads(fast.walk(thread)) == without_reads(stack)
+    assert without_reads(fast.walk(thread)) == without_reads(stack)
 
 
 @settings(max_examples=60, deadline=None)

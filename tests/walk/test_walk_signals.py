@@ -10,7 +10,9 @@ import pytest
 from walking import CODE, STACK, pcs, target, trusts, walk, words
 
 from clew.arch import machine_named
+from clew.image import Image
 from clew.table import AtCfa, RegisterPlus, Rule, SameValue, Undefined
+from clew.testing import ElfBuilder
 from clew.walk import End, Interrupted, ReturnAddress
 
 TRAMPOLINE = 0x55000
@@ -127,6 +129,12 @@ def test_go_ends_the_stack_in_its_handler_but_the_kernels_frame_goes_on(machine:
     pc, place = (40 + 128, 24) if machine == "x86-64" else (568, 0)
     saved = frame(0x800, machine, {place: TRAMPOLINE, 32 + pc: INTERRUPTED})
     it = target(machine, {TRAMPOLINE: bytes.fromhex(code), STACK: saved}, rows)
+    stack = walk(it, HANDLER, {known.register_name(sp): STACK})
+    assert (pcs(stack), stack.end) == ([HANDLER], End.ENTRY)
+    it = target(machine, {TRAMPOLINE: bytes.fromhex(code), STACK: saved}, rows)
+    builder = ElfBuilder(machine=known.elf_machines[0])
+    builder.section(".gopclntab", b"\0")
+    it.modules[0].open_image = lambda: Image.from_bytes(builder.build())
     stack = walk(it, HANDLER, {known.register_name(sp): STACK})
     assert (pcs(stack), stack.end) == ([HANDLER, TRAMPOLINE, INTERRUPTED], End.ENTRY)
     assert trusts(stack) == ["context", "signal", "signal"]

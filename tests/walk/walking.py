@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from clew.arch import Machine, machine_named
 from clew.memory import BytesMemory
 from clew.table import Rule, Table, table_of
 from clew.target import Module, Modules, Target, Thread
-from clew.walk import Stack, Strategy, Walker
+from clew.walk import FastWalker, Stack, Strategy, Walker
 
 CODE = 0x10000
 """Where the module of every test begins; it has 64 KiB."""
@@ -95,7 +96,15 @@ def walk(
         walker = Walker(it, tuple(strategies), limit=limit, scan=scan, synthesise=synthesise)
     stack = walker.walk(thread)
     assert list(walker.frames(thread)) == list(stack.frames)
+    if strategies is None:
+        fast = FastWalker(it, limit=limit, scan=scan, synthesise=synthesise)
+        assert without_reads(fast.walk(thread)) == without_reads(stack)
     return stack
+
+
+def without_reads(stack: Stack) -> Stack:
+    """The stack as the fast walker has it, which notes no reads."""
+    return Stack(tuple(replace(frame, reads=()) for frame in stack.frames), stack.end, stack.detail)
 
 
 def pcs(stack: Stack) -> list[int]:

@@ -1,5 +1,6 @@
 """From a thread's registers to its frames: never a bad pointer, always a reason."""
 
+from clew.walk.fast import FastWalker
 from clew.walk.model import CodeAddress, End, Frame, Interrupted, Read, ReturnAddress, Stack, Trust
 from clew.walk.step import Caller, Here, Outcome, Stop, Strategy
 from clew.walk.walker import LIMIT, STRATEGIES, Walker
@@ -10,6 +11,7 @@ __all__ = [
     "Caller",
     "CodeAddress",
     "End",
+    "FastWalker",
     "Frame",
     "Here",
     "Interrupted",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
+from clew.arch import Machine
 from clew.errors import Error
+from clew.image import Image
 from clew.target.model import Module
 from clew.walk.frame_pointer import RECORDS
 from clew.walk.link_register import link_target
@@ -15,26 +19,44 @@ from clew.walk.step import Here, Outcome, Stop
 _GO = ("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.clone", "runtime.rt0_go")
 
 
+_go_functions: WeakKeyDictionary[Image, tuple[tuple[int, int, str], ...]] = WeakKeyDictionary()
+
+
 def go_bottom(here: Here) -> Outcome:
     """The outermost frame of a goroutine or thread of Go, by the name of its function."""
     if here.interrupted or here.module is None:
         return None
-    known = here.around.outermost
-    ranges = known.get(here.module)
-    if ranges is None:
-        ranges = known[here.module] = _go_ranges(here.module)
-    address = here.pc.lookup - here.module.bias
-    for start, end, name in ranges:
+    address = (here.pc.lookup - here.module.bias) & here.around.mask
+    for start, end, name in go_functions(here.module):
         if start <= address < end:
             return Stop(End.ENTRY, f"{name} is where the stack begins")
     return None
 
 
-def _go_ranges(module: Module) -> tuple[tuple[int, int, str], ...]:
+def is_go(module: Module) -> bool:
+    """Whether the file of a module is Go's."""
     image = module.image
     try:
-        if image is None or (image.section(".gopclntab") is None and image.section(".note.go.buildid") is None):
-            return ()
+        return image is not None and (
+            image.section(".gopclntab") is not None or image.section(".note.go.buildid") is not None
+        )
+    except Error:
+        return False
+
+
+def go_functions(module: Module) -> tuple[tuple[int, int, str], ...]:
+    """The functions of a module in which stacks of Go begin: start and end in the file's addresses, and name."""
+    image = module.image
+    if image is None:
+        return ()
+    known = _go_functions.get(image)
+    if known is None:
+        known = _go_functions[image] = _find_go_functions(image) if is_go(module) else ()
+    return known
+
+
+def _find_go_functions(image: Image) -> tuple[tuple[int, int, str], ...]:
+    try:
         symbols = image.symbols()
         found = [
             (int(symbols.address[index]), int(symbols.size[index]), name)
@@ -80,3 +102,23 @@ def _has_caller(here: Here) -> bool:
         value = None if sp is None else here.word("return address", sp)
         target = None if value is None else here.around.return_target(value, signed=False)
     return target is not None and here.around.called(target)
+
+
+# glibc's sysdeps/unix/sysv/linux/x86_64/__start_context.S: mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je.
+START_CONTEXT = bytes.fromhex("4889dc488b3c244885ff74")
+
+
+def code_of_bottoms(machine: Machine) -> tuple[bytes, ...]:
+    """The code by which a function is known as the outermost, whatever its rows say."""
+    return (START_CONTEXT,) if machine.name == "x86-64" else ()
+
+
+def context_bottom(here: Here) -> Outcome:
+    """The outermost frame of a stack that makecontext(3) made, by the code that its first function returns to.
+
+    glibc writes the address of that code where a call would have put a return address. So it has no call before it, and the
+    byte before is padding or another function's; its row, that of any function at its start, knows no better.
+    """
+    if here.around.machine.name != "x86-64" or not here.around.starts_with(here.pc, START_CONTEXT):
+        return None
+    return Stop(End.ENTRY, "the stack was made by makecontext and begins here")

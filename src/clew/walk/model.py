@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -112,11 +112,11 @@ class Stack:
     """What a walk found: frames from the innermost out, and why there are no more.
 
     Attributes:
-        frames: never empty when the thread's pc is known.
+        frames: never empty when the thread's pc is known; a tuple, or what is equal to one.
         end: the reason.
         detail: the reason in words: which register, which address.
     """
 
-    frames: tuple[Frame, ...]
+    frames: Sequence[Frame]
     end: End
     detail: str = ""

@@ -13,6 +13,7 @@ from clew.walk import calls
 from clew.walk.model import CodeAddress
 from clew.walk.sigframes import Trampoline, trampolines_of
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 
 _CACHED = 1 << 16
@@ -32,7 +33,6 @@ class Surroundings:
         machine, memory, modules: the target's.
         word: bytes in an address.
         mask: the bits of an address.
-        outermost: start, end and name of the functions in which stacks begin, by module, once somebody has looked.
     """
 
     def __init__(self, target: Target, synthesise: Synthesise | None = None) -> None:
@@ -43,10 +43,10 @@ class Surroundings:
         self.synthesise = synthesise
         self.word = self.machine.address_size
         self.mask = (1 << self.machine.bits) - 1
-        self.outermost: dict[Module, tuple[tuple[int, int, str], ...]] = {}
         self._rows: dict[int, tuple[Module | None, Row | None]] = {}
         self._trampolines: dict[int, tuple[Trampoline, int] | None] = {}
         self._returns: dict[int, bool] = {}
+        self._starts: dict[tuple[int, bytes], bool] = {}
 
     def row(self, address: int) -> tuple[Module | None, Row | None]:
         """The module at an address, and the row that its table has there."""
@@ -82,6 +82,17 @@ class Surroundings:
         except Error:
             return None
         return None if found is None else (address - found[1]) & self.mask
+
+    def starts_with(self, pc: CodeAddress, code: bytes) -> bool:
+        """Whether the function of a pc begins with this code, after an ``endbr64``; or what begins at the very pc."""
+        key = (pc.address, code)
+        known = self._starts.get(key)
+        if known is None:
+            starts = {pc.address, self.function_start(pc.lookup), self.function_start(pc.address)} - {None}
+            found = [self.code(start, len(code) + 4) or self.code(start, len(code)) or b"" for start in starts if start]
+            known = any(data.removeprefix(b"\xf3\x0f\x1e\xfa").startswith(code) for data in found)
+            _remember(self._starts, key, known)
+        return known
 
     def code(self, address: int, size: int) -> bytes | None:
         """Machine code: from memory, else from the module's file, as cores often leave the code out."""
@@ -189,7 +200,7 @@ class Surroundings:
         return found
 
 
-def _remember(cache: dict[int, _T], key: int, value: _T) -> None:
+def _remember(cache: dict[_K, _T], key: _K, value: _T) -> None:
     if len(cache) >= _CACHED:
         cache.clear()
     cache[key] = value

@@ -8,7 +8,7 @@ from dataclasses import replace
 from clew.errors import Error
 from clew.target.model import Target, Thread
 from clew.walk.apply import apply
-from clew.walk.bottom import bottom, go_bottom
+from clew.walk.bottom import bottom, context_bottom, go_bottom, is_go
 from clew.walk.frame_pointer import cfa_of_record, frame_pointer
 from clew.walk.link_register import link_register, untouched
 from clew.walk.model import End, Frame, Interrupted, Stack, Trust
@@ -32,7 +32,7 @@ def by_table(here: Here) -> Outcome:
         cfa = cfa_of_record(here, rule)
         if cfa is not None:
             return apply(here, rule, Trust.FRAME_POINTER, cfa)
-    if isinstance(outcome, Stop) and outcome.end is End.ENTRY:
+    if isinstance(outcome, Stop) and outcome.end is End.ENTRY and here.module is not None and is_go(here.module):
         return behind_handler(here, outcome.cfa) or outcome
     return outcome
 
@@ -52,6 +52,7 @@ def by_synthesis(here: Here) -> Outcome:
 STRATEGIES: tuple[Strategy, ...] = (
     trampoline,
     go_bottom,
+    context_bottom,
     by_table,
     by_synthesis,
     untouched,
@@ -108,7 +109,7 @@ class Walker:
 
     def _steps(self, thread: Thread) -> Generator[Frame, None, Stop]:
         here = self._first(thread)
-        seen = {_place(here)}
+        seen = {place(here)}
         for count in range(1, self.limit + 1):
             outcome = self._leave(here)
             reads = outcome.reads if isinstance(outcome, Stop) and outcome.reads else tuple(here.reads)
@@ -117,12 +118,12 @@ class Walker:
                 yield frame
                 return outcome
             following = self._next(here, outcome)
-            stop = _no_progress(here, following, outcome, seen)
+            stop = no_progress(here, following, outcome, seen)
             yield frame
             if stop is not None:
                 return stop
             if count < self.limit:
-                seen.add(_place(following))
+                seen.add(place(following))
                 here = following
         return Stop(End.LIMIT, f"the limit of {self.limit} frames is reached")
 
@@ -179,23 +180,26 @@ def _no_way(here: Here) -> Stop:
         return Stop(End.NO_MODULE, f"nothing that is loaded is at {address:#x}")
     name = here.module.name
     if here.row is None and here.module.table is None:
-        return Stop(End.NO_RULE, f"{name} has no unwind table: {here.module.trouble or 'it has none'}")
+        trouble = here.module.trouble
+        why = "it has none" if trouble is None else trouble.message
+        return Stop(End.NO_RULE, f"{name} has no unwind table: {why}")
     return Stop(End.NO_RULE, f"{name} has no row for {address:#x}, and no frame pointer leads on")
 
 
-def _place(here: Here) -> tuple[int, int | None]:
+def place(here: Here) -> tuple[int, int | None]:
+    """What tells that a walk has been somewhere already."""
     sp = here.value(here.around.machine.stack_pointer)
     return here.pc.address, here.floor if sp is None else sp
 
 
-def _no_progress(here: Here, following: Here, caller: Caller, seen: set[tuple[int, int | None]]) -> Stop | None:
+def no_progress(here: Here, following: Here, caller: Caller, seen: set[tuple[int, int | None]]) -> Stop | None:
     """Why a frame that was found is none: it was there before, or lies where the stack has been already.
 
     The stack may go the other way from one stack to another: through a signal, or where a rule says so, as those of
     functions that switch stacks do.
     """
     pc = following.pc.address
-    if _place(following) in seen:
+    if place(following) in seen:
         return Stop(End.NO_PROGRESS, f"the caller, at {pc:#x}, is a frame that is there already")
     if caller.from_signal or here.floor is None or following.floor is None or following.floor >= here.floor:
         return None

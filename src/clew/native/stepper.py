@@ -1,0 +1,358 @@
+"""The compiled walker's core: takes one step after another for as long as the steps are plain.
+
+It never decides why a stack ends. Where anything is unusual (no row, a rule with an expression, memory that it cannot read,
+a stack pointer that does not go on) it stops before the frame in question, and the general walker takes over.
+"""
+
+import sys
+
+import cython
+import numpy as np
+
+if cython.compiled:
+    from cython.cimports.clew.native.stepbook import StepBook
+    from cython.cimports.clew.native.steptable import StepTable
+    from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
+else:
+    from clew.native.stepbook import StepBook
+    from clew.native.steptable import StepTable
+
+    int32_t = int64_t = uint8_t = uint32_t = uint64_t = cython.longlong
+
+from clew.native.columns import empty, enlarged, zeros
+
+# The same numbers as in clew.native.stepbook, as C constants.
+_SAME_VALUE = cython.declare(uint8_t, 2)
+_AT_CFA = cython.declare(uint8_t, 3)
+_CFA_PLUS = cython.declare(uint8_t, 4)
+_IN_REGISTER = cython.declare(uint8_t, 5)
+_OUTERMOST = cython.declare(uint8_t, 1)
+_SIGNED = cython.declare(uint8_t, 2)
+_ONE = cython.declare(uint64_t, 1)
+
+#: Why :meth:`Stepper.run` came back.
+UNUSUAL = 0
+OUTERMOST_FRAME = 1
+FULL = 2
+
+# Modules that may lie around another; as in clew.target.Modules.at.
+_AROUND = 9
+
+
+@cython.final
+@cython.cclass
+class ModuleMap:
+    """Modules by address, each with its table once somebody has asked for it.
+
+    Args:
+        owner: has ``load(module)``, which gives a module's :class:`StepTable` or None, and ``resolve(table, module, row)``,
+            which gives the number of a row's step or -1.
+        start, end, bias (u8): one element a module, sorted by start.
+    """
+
+    def __init__(self, owner, start, end, bias):
+        self.owner = owner
+        columns = (start, end, bias) if cython.compiled else tuple(memoryview(each) for each in (start, end, bias))
+        self.start, self.end, self.bias = columns
+        self.tables = [None] * len(start)
+        self.asked = zeros(len(start) + 1, "u1")
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def at(self, address: uint64_t) -> cython.Py_ssize_t:
+        """The module at an address, or -1. Where they overlap, the one that starts last counts."""
+        low: cython.size_t = 0
+        high: cython.size_t = self.start.shape[0]
+        middle: cython.size_t
+        while low < high:
+            middle = (low + high) // 2
+            if self.start[middle] <= address:
+                low = middle + 1
+            else:
+                high = middle
+        tries: cython.size_t
+        for tries in range(_AROUND):
+            if low == 0:
+                return -1
+            low -= 1
+            if address < self.end[low]:
+                return low
+        return -1
+
+
+@cython.final
+@cython.cclass
+class Stepper:
+    """Walks frames by steps.
+
+    Args:
+        book: the steps.
+        slots: how many slots are in use.
+        facts: the machine: bytes in an address, whether it is big-endian; slots of stack pointer and pc; whether the caller's
+            stack pointer is the CFA where no rule names it; a bit for each slot that keeps its value where no rule names it;
+            the bits of a code pointer that are address, those that are authentication, and whether any may carry them.
+        with_registers: whether to note every frame's registers.
+
+    Attributes:
+        pc, interrupted, known: the frame that was not left: its pc, whether it was interrupted, and a bit for each slot
+            whose value is known.
+        count: frames that were left.
+        highest: the highest stack pointer so far.
+        work: what the walk may still spend.
+    """
+
+    def __init__(self, book, slots, facts, with_registers=False):
+        self.book = book
+        word, big, sp, pc_slot, sp_is_cfa, keep, address_mask, code_mask, strip_always = facts
+        if word not in (4, 8) or not 0 < slots <= 64 or not sp < slots or not pc_slot < slots:
+            raise ValueError("no such machine")
+        self.word, self.big, self.sp, self.pc_slot, self.sp_is_cfa = word, big, sp, pc_slot, sp_is_cfa
+        self.plain = word == 8 and not big and sys.byteorder == "little"
+        self.mask = (1 << 8 * word) - 1
+        self.keep = keep
+        self.address_mask, self.code_mask, self.strip_always = address_mask, code_mask, strip_always
+        self.slots = slots
+        self.value, self.fresh = zeros(64, "u8"), zeros(64, "u8")
+        self.with_registers = with_registers
+        self.room = 256
+        self.out_pc, self.out_cfa, self.out_sp, self.out_known = (empty(self.room, "u8") for _ in range(4))
+        self.out_value = empty(self.room * slots if with_registers else 1, "u8")
+        self.out_module, self.out_row = empty(self.room, "i4"), empty(self.room, "i4")
+        self.memory = None
+        self.show(None)
+        self.begin(0, True, False, ())
+
+    def begin(self, pc, interrupted, restarted, registers):
+        """The frame to start from: (slot, value) of its registers, and whether a system call may stand before its pc."""
+        self.count = 0
+        self.pc, self.interrupted, self.restarted = pc, interrupted, restarted
+        known: uint64_t = 0
+        slot: cython.size_t
+        for slot, value in registers:
+            self.value[slot] = value
+            known |= _ONE << slot
+        self.known = known | _ONE << self.pc_slot
+        self.value[self.pc_slot] = self.pc
+        self.highest = self.value[self.sp] if self.known >> self.sp & 1 else 0
+
+    def registers(self):
+        """(slot, value) of what is known of the frame that was not left."""
+        return [(slot, self.value[slot]) for slot in range(self.slots) if self.known >> slot & 1]
+
+    def show(self, memory):
+        """Whose memory to read: it has ``window(address)``, which gives readable bytes around it with their address, or None."""
+        self.memory = memory
+        self.look(0, b"", 0, 0)
+
+    def look(self, address, data, offset, size):
+        """What is readable at once: ``size`` bytes from ``offset`` on in a buffer, which are at that address."""
+        if offset + size > len(data):
+            raise IndexError("the window is larger than its buffer")
+        view = memoryview(data)
+        self.bytes = view
+        self.words = view[: len(view) & -8].cast("Q") if len(view) >= 8 else memoryview(b"").cast("Q")
+        self.window, self.window_offset, self.window_size = address, offset, size
+
+    def slide(self, address, offset, size):
+        """The same buffer, another part of it."""
+        if offset + size > len(self.bytes):
+            raise IndexError("the window is larger than its buffer")
+        self.window, self.window_offset, self.window_size = address, offset, size
+
+    def run(self, modules: ModuleMap, limit: cython.size_t):
+        """Leaves frames until there are ``limit`` of them, or the next one is not for it: why it came back."""
+        lookup: uint64_t
+        module: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        number: cython.int
+        table: StepTable
+        while True:
+            if self.count >= limit:
+                return FULL
+            lookup = self.pc if self.interrupted else (self.pc - 1) & self.mask
+            module = modules.at(lookup)
+            if module < 0:
+                return UNUSUAL
+            if not modules.asked[module]:
+                modules.tables[module] = modules.owner.load(module)
+                modules.asked[module] = 1
+            if modules.tables[module] is None:
+                return UNUSUAL
+            table = modules.tables[module]
+            lookup = (lookup - modules.bias[module]) & self.mask
+            row = table.row(lookup)
+            if row < 0 or (self.restarted and table.start[row] == lookup):
+                return UNUSUAL
+            number = table.step[row]
+            if number == 0:
+                number = modules.owner.resolve(table, module, row)
+                table.step[row] = number
+            if number <= 0:
+                return UNUSUAL
+            number = self.step(module, table, row, number)
+            if number != 2:
+                return number
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def step(self, module: cython.size_t, table: StepTable, row: cython.size_t, number: cython.size_t) -> cython.int:
+        """Leaves the frame; 2, or why not, and then nothing has changed."""
+        book: StepBook = self.book
+        cell: cython.size_t = book.first[number]
+        last: cython.size_t = cell + book.size[number]
+        cost: int64_t = book.size[number] + 4
+        cfa_slot: cython.size_t = book.cfa_slot[number]
+        if self.work < cost or not self.known >> cfa_slot & 1:
+            return UNUSUAL
+        cfa: uint64_t = (self.value[cfa_slot] + cython.cast(uint64_t, book.cfa_value[number])) & self.mask
+        got: uint64_t = 0
+        slot: cython.size_t
+        other: cython.size_t
+        kind: uint8_t
+        while cell < last:
+            kind = book.cell_kind[cell]
+            slot = book.cell_slot[cell]
+            if kind == _AT_CFA:
+                if not self.load((cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask):
+                    return UNUSUAL
+                self.fresh[slot] = self.loaded
+                got |= _ONE << slot
+            elif kind == _CFA_PLUS:
+                self.fresh[slot] = (cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask
+                got |= _ONE << slot
+            elif kind == _SAME_VALUE or kind == _IN_REGISTER:
+                other = slot if kind == _SAME_VALUE else cython.cast(cython.size_t, book.cell_value[cell])
+                if self.known >> other & 1:
+                    self.fresh[slot] = self.value[other]
+                    got |= _ONE << slot
+            cell += 1
+        if book.flags[number] & _OUTERMOST:
+            self.work -= cost
+            self.note(module, row, cfa)
+            return OUTERMOST_FRAME
+        kept: uint64_t = self.known & self.keep & ~book.named[number]
+        if self.sp_is_cfa and not book.named[number] >> self.sp & 1:
+            self.fresh[self.sp] = cfa
+            got |= _ONE << self.sp
+        slot = book.return_slot[number]
+        target: uint64_t
+        if got >> slot & 1:
+            target = self.fresh[slot]
+        elif kept >> slot & 1:
+            target = self.value[slot]
+        else:
+            return UNUSUAL
+        if self.strip_always or book.flags[number] & _SIGNED:
+            target = target | self.code_mask if target >> 55 & 1 else target & ~self.code_mask
+        target = target & self.address_mask & self.mask
+        sp: uint64_t
+        if got >> self.sp & 1:
+            sp = self.fresh[self.sp]
+        elif kept >> self.sp & 1:
+            sp = self.value[self.sp]
+        else:
+            return UNUSUAL
+        # Higher than ever: no frame that was there can be met again. An interrupted one may have no stack of its own.
+        if target == 0 or target == self.pc or (sp <= self.highest and (sp != self.highest or not self.interrupted)):
+            return UNUSUAL
+        self.work -= cost
+        self.note(module, row, cfa)
+        self.known = kept | got | _ONE << self.pc_slot
+        slot = 0
+        while got:
+            if got & 1:
+                self.value[slot] = self.fresh[slot]
+            got >>= 1
+            slot += 1
+        self.value[self.pc_slot] = self.pc = target
+        self.highest = sp
+        self.interrupted = self.restarted = False
+        return 2
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def note(self, module: cython.size_t, row: cython.size_t, cfa: uint64_t) -> cython.int:
+        """Notes the frame that is being left."""
+        if self.count == self.room:
+            self.grow()
+        at: cython.size_t = self.count
+        self.out_pc[at] = self.pc
+        self.out_cfa[at] = cfa
+        self.out_sp[at] = self.value[self.sp]
+        self.out_module[at] = cython.cast(int32_t, module)
+        self.out_row[at] = cython.cast(int32_t, row)
+        slot: cython.size_t
+        if self.with_registers:
+            self.out_known[at] = self.known
+            at *= self.slots
+            for slot in range(self.slots):
+                self.out_value[at + slot] = self.value[slot]
+        self.count += 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def grow(self) -> cython.int:
+        self.room *= 4
+        self.out_pc, self.out_cfa = enlarged(self.out_pc, self.room), enlarged(self.out_cfa, self.room)
+        self.out_sp = enlarged(self.out_sp, self.room)
+        self.out_module, self.out_row = enlarged(self.out_module, self.room), enlarged(self.out_row, self.room)
+        if self.with_registers:
+            self.out_known = enlarged(self.out_known, self.room)
+            self.out_value = enlarged(self.out_value, self.room * self.slots)
+        return 0
+
+    def pcs(self):
+        """The pcs (u8) of the frames that were left."""
+        return np.array(np.asarray(self.out_pc)[: self.count])
+
+    def notes(self):
+        """What was noted of the frames that were left: pc, CFA, sp (u8), module and row (i4), a bit for each slot that is
+        known (u8), and the slots (u8, a row a frame); the last two have no rows where registers were not asked for."""
+        n = self.count
+        values = n if self.with_registers else 0
+        return (
+            np.array(np.asarray(self.out_pc)[:n]),
+            np.array(np.asarray(self.out_cfa)[:n]),
+            np.array(np.asarray(self.out_sp)[:n]),
+            np.array(np.asarray(self.out_module)[:n]),
+            np.array(np.asarray(self.out_row)[:n]),
+            np.array(np.asarray(self.out_known)[:values]),
+            np.array(np.asarray(self.out_value)[: values * self.slots]).reshape(values, self.slots),
+        )
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def load(self, address: uint64_t) -> cython.bint:
+        """Reads a word into ``loaded``; whether it could."""
+        offset: uint64_t = (address - self.window) & self.mask
+        if self.window_size < self.word or offset > self.window_size - self.word:
+            if not self.refill(address):
+                return False
+            offset = address - self.window
+        at: cython.size_t = self.window_offset + offset
+        i: cython.size_t
+        value: uint64_t = 0
+        if self.plain and at & 7 == 0 and at >> 3 < cython.cast(cython.size_t, self.words.shape[0]):
+            self.loaded = self.words[at >> 3]
+            return True
+        for i in range(self.word):
+            value |= cython.cast(uint64_t, self.bytes[at + i]) << 8 * (self.word - 1 - i if self.big else i)
+        self.loaded = value
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def refill(self, address: uint64_t) -> cython.bint:
+        """Looks where the word at that address is; whether it is readable."""
+        if self.memory is None:
+            return False
+        found = self.memory.window(address)
+        if found is None:
+            return False
+        base, data = found
+        size: uint64_t = len(data)
+        if not base <= address or size < self.word or address - base > size - self.word:
+            return False
+        self.look(base, data, 0, size)
+        return True

@@ -1,0 +1,235 @@
+"""Rules as steps of the compiled walker, and rows with the step that each takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+from clew.arch import Default, Machine
+from clew.errors import Error
+from clew.image import Image
+from clew.native.stepbook import (
+    AT_CFA,
+    CFA_PLUS,
+    IN_REGISTER,
+    OUTERMOST,
+    SAME_VALUE,
+    SIGNED,
+    SLOTS,
+    UNDEFINED,
+    StepBook,
+)
+from clew.native.steptable import StepTable
+from clew.table import AtCfa, CfaPlus, InRegister, RegisterPlus, Rule, SameValue, Signing, Table, Undefined
+from clew.target.model import Module
+from clew.walk.bottom import code_of_bottoms, go_functions, is_go
+from clew.walk.sigframes import trampolines_of
+from clew.walk.surroundings import Surroundings
+from clew.walk.widths import register_width
+
+_NEVER = -1
+
+_MOST_CODE = 1 << 22
+"""Bytes of one row's code that are searched for a trampoline; a row of more is left to the general walker."""
+
+_FEW = 256
+"""As many bytes of a row's code are looked at one by one where there is no file."""
+
+_MANY_ROWS = 256
+"""Rows of a file after which its whole code is searched for trampolines, once, instead of that of each row."""
+
+
+_pieces: WeakKeyDictionary[Image, list[tuple[int, memoryview]]] = WeakKeyDictionary()
+
+
+def _code(module: Module) -> list[tuple[int, memoryview]]:
+    """The machine code of a module's file, with the file's addresses."""
+    image = module.image
+    if image is None:
+        return []
+    pieces = _pieces.get(image)
+    if pieces is None:
+        try:
+            found = ((low, image.bytes_at(low, high - low)) for low, high in image.code_ranges())
+            pieces = [(low, code) for low, code in found if code is not None]
+        except Error:
+            pieces = []
+        _pieces[image] = pieces
+    return pieces
+
+
+def _readable(around: Surroundings, address: int, size: int) -> Iterator[bytes | None]:
+    """As much of the code at an address as can be read."""
+    for length in range(size, 1, -1):
+        data = around.code(address, length)
+        if data is not None:
+            yield data
+            return
+
+
+@lru_cache(maxsize=32)
+def slots_of(machine: Machine) -> dict[int, int]:
+    """The slot of each register that steps can tell, by its DWARF number: those that are as wide as an address."""
+    first = [machine.stack_pointer, machine.return_address, machine.program_counter, machine.link_register]
+    wanted = {number for number in first if number is not None}
+    wanted.update(sorted(machine.callee_saved))
+    for number in [*range(SLOTS), *sorted(machine.names)]:
+        # One slot stays free for the pc of machines that have no number for it.
+        if len(wanted) < SLOTS - 1 and register_width(machine, number) == machine.address_size:
+            wanted.add(number)
+    usable = [number for number in sorted(wanted) if register_width(machine, number) == machine.address_size]
+    return {number: slot for slot, number in enumerate(usable[: SLOTS - 1])}
+
+
+class Steps:
+    """The steps of one machine's tables. Walkers of several targets may share them, if files are shared as well."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.mask = (1 << machine.bits) - 1
+        self.slots = slots_of(machine)
+        self.numbers = {slot: number for number, slot in self.slots.items()}
+        self.book = StepBook()
+        self._numbers: dict[Rule, int] = {}
+        self._tables: dict[Table, StepTable[Table]] = {}
+        self._asked: dict[Table, int] = {}
+        self._clean: dict[Table, bool] = {}
+        # What the strategies before the table know code by.
+        codes = {each.code for each in trampolines_of(machine)} | set(code_of_bottoms(machine))
+        self._codes = re.compile(b"|".join(map(re.escape, sorted(codes)))) if codes else None
+        # An endbr64 may stand before it.
+        self._longest = max(map(len, codes), default=0) + 4
+
+    @property
+    def count(self) -> int:
+        """How many slots there are, that of the pc included."""
+        return len(self.slots) + 1
+
+    @property
+    def possible(self) -> bool:
+        """Whether the machine's stack pointer can be told: those of x32 and of AArch64's ILP32 are wider than an address."""
+        return self.machine.stack_pointer in self.slots
+
+    @property
+    def pc_slot(self) -> int:
+        """The slot of the pc."""
+        pc = self.machine.program_counter
+        return len(self.slots) if pc is None else self.slots.get(pc, len(self.slots))
+
+    def keep(self) -> int:
+        """A bit for each slot that keeps its value where no rule names it."""
+        kept = (slot for number, slot in self.slots.items() if self.machine.default(number) is Default.SAME_VALUE)
+        return sum(1 << slot for slot in kept)
+
+    def table(self, table: Table) -> StepTable[Table]:
+        """A table's rows."""
+        found = self._tables.get(table)
+        if found is None:
+            found = self._tables[table] = StepTable(table, table.start)
+        return found
+
+    def resolve(self, table: Table, module: Module, row: int, around: Surroundings) -> int:
+        """The number of the step that a row takes, or -1 where it is for the general walker."""
+        number = int(table.rule[row])
+        if not number:
+            return _NEVER
+        step = self._step(table.rules[number])
+        if step <= 0 or self._is_special(table, module, row, around):
+            return _NEVER
+        return step
+
+    def _step(self, rule: Rule) -> int:
+        known = self._numbers.get(rule)
+        if known is None:
+            known = self._numbers[rule] = self._encode(rule)
+        return known
+
+    def _encode(self, rule: Rule) -> int:
+        machine, slots = self.machine, self.slots
+        if rule.signal_frame or not isinstance(rule.cfa, RegisterPlus) or rule.cfa.register not in slots:
+            return _NEVER
+        if rule.return_address not in slots or machine.return_address_offset:
+            return _NEVER
+        cells: list[tuple[int, int, int]] = []
+        flags = SIGNED if rule.signing is not Signing.NONE else 0
+        named = False
+        for register, term in rule.registers:
+            if register not in slots:
+                return _NEVER
+            named = named or register == rule.return_address
+            match term:
+                case Undefined():
+                    cell = (UNDEFINED, 0)
+                    if register == rule.return_address:
+                        flags |= OUTERMOST
+                case SameValue():
+                    cell = (SAME_VALUE, 0)
+                    if register == rule.return_address and machine.link_register != register:
+                        return _NEVER
+                case AtCfa(offset):
+                    cell = (AT_CFA, offset)
+                case CfaPlus(offset):
+                    cell = (CFA_PLUS, offset)
+                case InRegister(other) if other in slots:
+                    cell = (IN_REGISTER, slots[other])
+                case _:
+                    return _NEVER
+            if not -(1 << 62) < cell[1] < 1 << 62:
+                return _NEVER
+            cells.append((slots[register], *cell))
+        if not named and machine.default(rule.return_address) is Default.UNKNOWN:
+            return _NEVER
+        if not -(1 << 62) < rule.cfa.offset < 1 << 62:
+            return _NEVER
+        return self.book.add(slots[rule.cfa.register], rule.cfa.offset, slots[rule.return_address], flags, cells)
+
+    def _is_special(self, table: Table, module: Module, row: int, around: Surroundings) -> bool:
+        """Whether a strategy that comes before the table may apply to an address of a row."""
+        start = int(table.start[row])
+        end = int(table.start[row + 1]) if row + 1 < len(table.start) else start
+        if is_go(module):
+            rule = table.rules[int(table.rule[row])]
+            if isinstance(rule[rule.return_address], Undefined):
+                return True
+            if any(low <= end and start < high for low, high, _ in go_functions(module)):
+                return True
+        return self._may_be_known(table, module, start, end, around)
+
+    def _may_be_known(self, table: Table, module: Module, start: int, end: int, around: Surroundings) -> bool:
+        """Whether code that is known by its bytes stands in or beside a row, or where its function begins."""
+        if self._codes is None or self._clean.get(table):
+            return False
+        function = table.range_at(start)
+        if function is not None and start - function.start <= _MOST_CODE:
+            low = function.start - self._longest
+        else:
+            low = start - self._longest
+        high = end + self._longest
+        if module.image is None:
+            # What the memory has, one address after another.
+            if high - low > _FEW:
+                return True
+            places = range(low + module.bias, end + module.bias + 1)
+            return any(
+                self._codes.match(data) for place in places for data in _readable(around, place, self._longest) if data
+            )
+        asked = self._asked[table] = self._asked.get(table, 0) + 1
+        pieces = _code(module)
+        if asked == _MANY_ROWS:
+            self._clean[table] = not any(self._codes.search(code) for _, code in pieces)
+            if self._clean[table]:
+                return False
+        for first, code in pieces:
+            if first <= start < first + len(code) and high - low <= _MOST_CODE:
+                return self._codes.search(code, max(0, low - first), high - first) is not None
+        return True
+
+    def encode(self, registers: Mapping[int, int]) -> list[tuple[int, int]] | None:
+        """(slot, value) of registers; None where one of them has no slot."""
+        slots, mask = self.slots, self.mask
+        try:
+            return [(slots[number], value & mask) for number, value in registers.items()]
+        except KeyError:
+            return None
