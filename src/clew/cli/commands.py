@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from clew._version import __version__
-from clew.cli import diff, explain, stats, table
+from clew.cli import diff, doctor, explain, stack, stats, table
 from clew.cli.output import complain
 from clew.errors import Error
 
-COMMANDS = (table, explain, diff, stats)
+COMMANDS = (table, explain, diff, stats, stack, doctor)
 
 _EPILOG = """\
 examples:
@@ -20,8 +20,11 @@ examples:
   clew explain /bin/ls 0x4fa0            the rule in force there, and which instruction made it
   clew table --format readelf FILE       what readelf --debug-dump=frames-interp prints, byte for byte
   clew stats /usr/lib                    sizes, rows and rules of a whole directory
+  clew stack 1234                        the stacks of a process (or a core), and why each ends
+  clew doctor 1234                       what breaks them, and what to do about it
 
-exit codes: 0 fine, 1 findings (differences, input of which part was left out), 2 usage, 3 unreadable input
+exit codes: 0 fine, 1 findings (differences, broken stacks, input of which part was left out), 2 usage,
+3 unreadable input
 """
 
 
@@ -29,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     root = argparse.ArgumentParser(
         prog="clew",
-        description="The unwind-table compiler: what unwind tables say, exactly.",
+        description="The unwind-table compiler: what unwind tables say, and the stacks that they lead through.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
-from mmap import PAGESIZE
 from typing import TYPE_CHECKING
 
 from clew.errors import NotFoundError, UsageError
 from clew.image import Image
-from clew.image.elf import PF_X, PT_LOAD
 
 if TYPE_CHECKING:
     import argparse
 
-    from clew.memory import Mapping
-
-#: What the kernel adds to the path of a mapped file that was removed or replaced (proc(5)).
-_DELETED = " (deleted)"
-_VDSO = "[vdso]"
-
-#: The most that is read of a module out of a process's memory.
-_MOST_BYTES = 1 << 28
+    from clew.target import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +54,19 @@ def open_target(file: str, pid: int | None = None) -> Target:
             return Target(Image.open(file), file)
         except NotFoundError:
             raise missing_file(file) from None
-    from clew.memory import process_mappings
+    from clew.target import open_process
 
-    mappings = process_mappings(pid)
-    modules = list(dict.fromkeys(m.path for m in mappings if _is_module(m)))
-    matches = [path for path in modules if file in (path, os.path.basename(path))]
-    matches = matches or [path for path in modules if file in path]
-    if not matches:
-        names = sorted(os.path.basename(path) for path in modules)
-        raise NotFoundError(f"process {pid} has no module {file!r}", hint=f"it has {', '.join(names[:12])}")
-    if len(matches) > 1:
-        raise UsageError(f"process {pid} has several modules {file!r}", hint=f"name one of {', '.join(matches)}")
-    return _of_mapping(pid, next(m for m in mappings if m.path == matches[0]), mappings)
+    with open_process(pid, stop=False) as process:
+        by_path = {module.name: module for module in reversed(process.modules)}
+        modules = sorted(by_path, key=lambda path: by_path[path].start)
+        matches = [path for path in modules if file in (path, os.path.basename(path))]
+        matches = matches or [path for path in modules if file in path]
+        if not matches:
+            names = sorted(os.path.basename(path) for path in modules)
+            raise NotFoundError(f"process {pid} has no module {file!r}", hint=f"it has {', '.join(names[:12])}")
+        if len(matches) > 1:
+            raise UsageError(f"process {pid} has several modules {file!r}", hint=f"name one of {', '.join(matches)}")
+        return _of_module(by_path[matches[0]])
 
 
 def missing_file(path: str) -> NotFoundError:
@@ -94,41 +85,22 @@ def missing_file(path: str) -> NotFoundError:
 def module_at(pid: int, address: int) -> Target:
     """The module of a process that an address is in. Raises NotFoundError when there is none."""
     from clew.memory import process_mappings
+    from clew.target import open_process
 
-    mappings = process_mappings(pid)
-    for mapping in mappings:
+    with open_process(pid, stop=False) as process:
+        module = process.modules.at(address)
+        if module is not None:
+            return _of_module(module)
+    for mapping in process_mappings(pid):
         if address in mapping:
-            if _is_module(mapping):
-                return _of_mapping(pid, mapping, mappings)
             what = mapping.path or "anonymous memory"
             raise NotFoundError(f"{address:#x} of process {pid} is in {what}, not in a module")
     raise NotFoundError(f"{address:#x} is not mapped in process {pid}")
 
 
-def _is_module(mapping: Mapping) -> bool:
-    return mapping.path == _VDSO or mapping.path.startswith("/")
-
-
-def _of_mapping(pid: int, mapping: Mapping, mappings: Sequence[Mapping]) -> Target:
-    """The module that a mapping is part of."""
-    path = mapping.path
-    ours = [each for each in mappings if each.path == path]
-    # A file may also be mapped to be read, as this program does it: where its code is, it is loaded.
-    code = mapping if mapping.executable else next((m for m in ours if m.executable and m.end > mapping.start), mapping)
-    if path == _VDSO or path.endswith(_DELETED):
-        # No file, or none any more: what is at the path now, if anything, may be another version.
-        from clew.memory import ProcessMemory
-
-        head = next((each for each in reversed(ours) if each.offset == 0 and each.start <= code.start), code)
-        with ProcessMemory(pid) as memory:
-            image = Image.from_memory(memory, head.start, path, _MOST_BYTES)
-        return Target(image, path, image.load_bias or 0)
-    # Through the process's root, for in a container its path means another file.
-    image = Image.open(f"/proc/{pid}/root{path}")
-    for segment in image.segments:
-        # The kernel maps whole pages, so the mapping may begin before the segment does.
-        low = segment.offset - segment.offset % PAGESIZE
-        alike = segment.type == PT_LOAD and bool(segment.flags & PF_X) == code.executable
-        if alike and low <= code.offset < segment.offset + segment.file_size:
-            return Target(image, path, code.start - (segment.address + code.offset - segment.offset))
-    raise NotFoundError(f"no segment of it is where process {pid} has it mapped", file=path)
+def _of_module(module: Module) -> Target:
+    """A module, while its process is open: what has no file is read from memory."""
+    image = module.image
+    if image is None:
+        raise module.trouble or NotFoundError("its file was not found", file=module.name)
+    return Target(image, module.name, module.bias)

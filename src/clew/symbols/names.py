@@ -33,6 +33,21 @@ class Name:
         return demangle(self.function)
 
 
+@dataclass(frozen=True, slots=True)
+class SymbolSource:
+    """Where symbols come from.
+
+    Attributes:
+        file: the file's name.
+        section: the section in it.
+        table: the symbols.
+    """
+
+    file: str
+    section: str
+    table: SymbolTable
+
+
 class FileNames:
     """Names of one file's functions: from ``.symtab``, else from ``.gnu_debugdata`` together with ``.dynsym``.
 
@@ -46,18 +61,18 @@ class FileNames:
         self._debug = debug
 
     @cached_property
-    def tables(self) -> list[SymbolTable]:
-        """The symbol tables that are asked, the fullest first."""
-        found: list[SymbolTable] = []
+    def sources(self) -> list[SymbolSource]:
+        """The symbols that are asked, the fullest first."""
+        found: list[SymbolSource] = []
         for image in (self._debug, self._image):
             if image is not None and len(table := image.symbols("symtab")):
-                found.append(table)
+                found.append(SymbolSource(image.name, ".symtab", table))
         if not found:
             mini = minidebug_image(self._image)
             if mini is not None:
-                found.append(mini.symbols("symtab"))
-            found.append(self._image.symbols("dynsym"))
-        return found
+                found.append(SymbolSource(self._image.name, ".gnu_debugdata", mini.symbols("symtab")))
+            found.append(SymbolSource(self._image.name, ".dynsym", self._image.symbols("dynsym")))
+        return [source for source in found if len(source.table)]
 
     def at(self, address: int) -> Name | None:
         """The function that one of the file's own addresses is in, or None.
@@ -65,7 +80,8 @@ class FileNames:
         Of several tables the symbol that starts last counts: a mini symbol table leaves out what ``.dynsym`` has.
         """
         best: Name | None = None
-        for table in self.tables:
+        for source in self.sources:
+            table = source.table
             try:
                 found = table.at(address)
             except Error:

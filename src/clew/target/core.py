@@ -84,6 +84,7 @@ def open_core(
         process_id=notes.process_id,
         command=notes.arguments or notes.name,
         signal=notes.signal[0] if notes.signal else notes.threads[0].signal or None if notes.threads else None,
+        crashed=notes.threads[0].id if notes.threads else None,
     )
 
 

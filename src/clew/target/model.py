@@ -133,6 +133,7 @@ class Target:
         process_id: the process's number, if known.
         command: its command line, or its name, if known.
         signal: the number of the signal that stopped it for good, if one did.
+        crashed: the id of the thread that it was dumped for, if known.
     """
 
     kind: str
@@ -147,6 +148,7 @@ class Target:
     process_id: int | None = None
     command: str | None = None
     signal: int | None = None
+    crashed: int | None = None
 
     def close(self) -> None:
         """Lets go of the target: a process goes on, files are closed."""

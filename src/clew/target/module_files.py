@@ -25,6 +25,16 @@ _MAXIMUM_LOADED = 1 << 26
 """How much of a module is read from memory where its file cannot be had."""
 
 
+class MissingFileError(NotFoundError):
+    """No file of a module fits.
+
+    Attributes:
+        tried: the paths that were tried, each with what is wrong there.
+    """
+
+    tried: tuple[tuple[str, str], ...] = ()
+
+
 class ModuleFiles:
     """Finds the files of modules.
 
@@ -97,10 +107,10 @@ class ModuleFiles:
             loaded: memory, and where in it the file's first byte is: where there is no file, that is read.
 
         Raises:
-            NotFoundError: no file fits; the hint says which were tried.
+            MissingFileError: no file fits; the hint says which were tried.
         """
         named = self.exe if main else None
-        tried: list[str] = []
+        tried: list[tuple[str, str]] = []
         refused: list[Problem] = []
         for path in [*([named] if named is not None else ()), *self.paths(name, build_id), *more]:
             image, trouble = self._try(path, build_id, check)
@@ -112,15 +122,17 @@ class ModuleFiles:
             if image is not None:
                 image.close()
                 refused.append(Problem(f"{path} {trouble}; it is not used"))
-            tried.append(f"{path} ({trouble})")
+            tried.append((path, trouble or "is not there"))
         image = self._from_memory(name, loaded)
         if image is not None:
             return image
         for problem in refused:
             self.report(problem)
         option = "--exe" if main else "--sysroot or --debug-dir"
-        hint = f"tried {', '.join(tried)}; " if tried else ""
-        raise NotFoundError("its file was not found", file=name or "the program", hint=f"{hint}see {option}")
+        hint = f"tried {', '.join(f'{path} ({wrong})' for path, wrong in tried)}; " if tried else ""
+        missing = MissingFileError("its file was not found", file=name or "the program", hint=f"{hint}see {option}")
+        missing.tried = tuple(tried)
+        raise missing
 
     def _try(self, path: str, build_id: bytes | None, check: Check | None) -> tuple[Image | None, str | None]:
         """The file at a path, and what is wrong with it; no file where it is not a possible one at all."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from clew.errors import UsageError
+from clew.errors import Error, UsageError
+from clew.image.source import from_file
 from clew.target.core import open_core
+from clew.target.minidump import open_minidump
+from clew.target.minidump.file import SIGNATURE
 from clew.target.model import Target
 from clew.target.process import open_process
 
@@ -28,8 +31,8 @@ def open_target(
     Digits are a process; write ``./1234`` for a file of such a name.
 
     Args:
-        exe, sysroot, debug_dirs: where the files of a core are, see :func:`clew.target.open_core`; ``debug_dirs`` is for
-            processes too.
+        exe, sysroot, debug_dirs: where the files of a core or minidump are, see :func:`clew.target.open_core`;
+            ``debug_dirs`` is for processes too.
         stop: whether to hold a process; see :func:`clew.target.open_process`.
 
     Raises:
@@ -41,4 +44,17 @@ def open_target(
         if exe is not None or sysroot is not None:
             raise UsageError("a process has its own files", hint="leave --exe and --sysroot out")
         return open_process(int(text), stop=stop, debug_dirs=debug_dirs)
-    return open_core(spec, exe=exe, sysroot=sysroot, debug_dirs=debug_dirs)
+    opener = open_minidump if _beginning(text) in (SIGNATURE, SIGNATURE[::-1]) else open_core
+    return opener(spec, exe=exe, sysroot=sysroot, debug_dirs=debug_dirs)
+
+
+def _beginning(path: str) -> bytes:
+    """The first bytes of a file; whoever opens it says what is wrong with one that cannot be read."""
+    try:
+        source = from_file(path)
+    except Error:
+        return b""
+    try:
+        return bytes(source.slice(0, len(SIGNATURE)))
+    finally:
+        source.close()

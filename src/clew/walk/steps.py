@@ -211,7 +211,7 @@ class Steps:
             # What the memory has, one address after another.
             if high - low > _FEW:
                 return True
-            places = range(low + module.bias, end + module.bias + 1)
+            places = range(low + module.bias, end + module.bias + 5)
             return any(
                 self._codes.match(data) for place in places for data in _readable(around, place, self._longest) if data
             )
