@@ -85,6 +85,15 @@ class ProcessMemory:
             return None
         return data if len(data) == size else None
 
+    def beginning(self, address: int, size: int) -> bytes:
+        """As many of the ``size`` bytes at ``address`` as can be read in a row; at most :data:`MAXIMUM_READ`."""
+        if self._descriptor < 0 or address < 0 or not 0 < size <= MAXIMUM_READ or address + size > 1 << 63:
+            return b""
+        try:
+            return os.pread(self._descriptor, size, address)
+        except OSError:
+            return b""
+
     def close(self) -> None:
         """Let go of the process; afterwards everything is unreadable. Closing twice is fine."""
         if self._descriptor >= 0:
@@ -175,12 +184,17 @@ def process_mappings(pid: int) -> list[Mapping]:
         NotFoundError: there is no such process.
         Error: the kernel does not let this user see it.
     """
+    return parse_mappings(process_maps(pid))
+
+
+def process_maps(pid: int) -> bytes:
+    """The text of ``/proc/PID/maps``. Raises as :func:`process_mappings`."""
     try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
-            data = file.read()
+        with open(f"/proc/{pid}/maps", "rb", buffering=0) as file:
+            # The kernel hands out a page at a time.
+            return b"".join(iter(lambda: file.read(1 << 16), b""))
     except OSError as error:
         raise _process_error(pid, error) from None
-    return parse_mappings(data)
 
 
 def _process_error(pid: int, error: OSError) -> Error:

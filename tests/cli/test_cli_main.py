@@ -202,7 +202,7 @@ def test_a_file_name_that_is_no_text(library: str) -> None:
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     printed = capsys.readouterr()
-    for command in ("table", "explain", "diff", "stats"):
+    for command in ("table", "explain", "diff", "stats", "stack", "doctor"):
         assert f"    {command} " in printed.out
         assert main([command, "--help"]) == 0
         assert f"usage: clew {command}" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 
     python tests/fuzz/run_fuzz.py cfi --runs 1000000
     python tests/fuzz/run_fuzz.py elf --seconds 60
+    python tests/fuzz/run_fuzz.py minidump --runs 100000
 
 An input fails when reading it raises anything but clew.Error, when the layers contradict each other, or when it takes more
 than a second of the processor. What fails is written to ``--keep``, under the number with which it was made, and so is the
@@ -22,10 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import fuzz_arm_exidx_inputs
 import fuzz_cfi_inputs
 import fuzz_cfi_layers
 import fuzz_elf_inputs
 import fuzz_elf_layers
+import fuzz_perfdata_inputs
+import fuzz_perfdata_layers
+import fuzz_target_inputs
+import fuzz_target_layers
 
 from clew.errors import Error
 
@@ -51,6 +57,10 @@ def _read_cfi(blob: bytes) -> None:
 SUBJECTS = {
     "cfi": Subject(fuzz_cfi_inputs.seeds, fuzz_cfi_inputs.mutated, _read_cfi),
     "elf": Subject(fuzz_elf_inputs.seeds, fuzz_elf_inputs.mutated, fuzz_elf_layers.read_everything),
+    "core": Subject(fuzz_target_inputs.core_seeds, fuzz_elf_inputs.mutated, fuzz_target_layers.read_core),
+    "arm_exidx": Subject(fuzz_arm_exidx_inputs.seeds, fuzz_elf_inputs.mutated, fuzz_arm_exidx_inputs.read_everything),
+    "minidump": Subject(fuzz_target_inputs.minidump_seeds, fuzz_elf_inputs.mutated, fuzz_target_layers.read_minidump),
+    "perfdata": Subject(fuzz_perfdata_inputs.seeds, fuzz_perfdata_inputs.mutated, fuzz_perfdata_layers.read_recording),
 }
 
 

@@ -215,3 +215,16 @@ def test_a_table_takes_over_where_the_record_tells_the_cfa(function: bytes, end:
         assert pcs(stack) == [CODE + 0x10, start + 12, A]
         assert trusts(stack) == ["context", "frame_pointer", "frame_pointer"]
         assert (stack.frames[2].registers[31], stack.frames[2].registers[19]) == (STACK + 0x60, 0x19)
+
+
+def test_a_handler_on_another_stack_returns_to_its_trampoline() -> None:
+    """What was interrupted used the frame pointer for something else, so that the record's previous one leads nowhere."""
+    trampoline = CODE + 0x400
+    memory = code("x86-64", A)
+    data = bytearray(memory[CODE])
+    data[0x400:0x409] = bytes.fromhex("48c7c00f0000000f05")
+    # From where the handler's return leaves the stack pointer: the ucontext, whose registers begin at 40.
+    frame = {0x10: 7, 0x18: trampoline, 0x20 + 40 + 8 * 10: 7, 0x20 + 40 + 8 * 15: 0x7F00, 0x20 + 40 + 8 * 16: A}
+    it = target("x86-64", {CODE: bytes(data), STACK: at(0x200, "x86-64", frame)}, None)
+    stack = walk(it, CODE + 0x500, {"rbp": STACK + 0x10, "rsp": STACK})
+    assert (pcs(stack), trusts(stack)) == ([CODE + 0x500, trampoline, A], ["context", "frame_pointer", "signal"])

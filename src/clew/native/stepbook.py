@@ -40,14 +40,14 @@ class StepBook:
     def __init__(self):
         self.count = 1
         self.cell_count = 0
-        self.cfa_slot, self.return_slot, self.flags = (empty(64, "u1") for _ in range(3))
+        self.cfa_slot, self.return_slot, self.flags, self.plt = (empty(64, "u1") for _ in range(4))
         self.cfa_value = empty(64, "i8")
         self.named = empty(64, "u8")
         self.first, self.size = empty(64, "u4"), empty(64, "u4")
         self.cell_slot, self.cell_kind = empty(256, "u1"), empty(256, "u1")
         self.cell_value = empty(256, "i8")
 
-    def add(self, cfa_slot, cfa_value, return_slot, flags, cells):
+    def add(self, cfa_slot, cfa_value, return_slot, flags, cells, plt=0):
         """A new step; its number.
 
         Args:
@@ -55,6 +55,7 @@ class StepBook:
             return_slot: the slot of the return address.
             flags: ``OUTERMOST`` if the return address is undefined, ``SIGNED`` if it carries an authentication code.
             cells: (slot, kind, value) for each register that the rule names.
+            plt: if not 0, the CFA is 8 more where the lowest four bits of the pc are at least this, as in the stubs of a PLT.
         """
         number: cython.size_t = self.count
         if number == len(self.cfa_slot):
@@ -62,6 +63,7 @@ class StepBook:
             self.cfa_slot = enlarged(self.cfa_slot, room)
             self.return_slot = enlarged(self.return_slot, room)
             self.flags = enlarged(self.flags, room)
+            self.plt = enlarged(self.plt, room)
             self.cfa_value = enlarged(self.cfa_value, room)
             self.named = enlarged(self.named, room)
             self.first = enlarged(self.first, room)
@@ -72,7 +74,7 @@ class StepBook:
             self.cell_kind = enlarged(self.cell_kind, room)
             self.cell_value = enlarged(self.cell_value, room)
         self.cfa_slot[number], self.cfa_value[number] = cfa_slot, cfa_value
-        self.return_slot[number], self.flags[number] = return_slot, flags
+        self.return_slot[number], self.flags[number], self.plt[number] = return_slot, flags, plt
         self.first[number], self.size[number] = self.cell_count, len(cells)
         named: uint64_t = 0
         one: uint64_t = 1

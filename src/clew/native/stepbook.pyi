@@ -13,5 +13,11 @@ class StepBook:
     count: int
     cell_count: int
     def add(
-        self, cfa_slot: int, cfa_value: int, return_slot: int, flags: int, cells: Sequence[tuple[int, int, int]]
+        self,
+        cfa_slot: int,
+        cfa_value: int,
+        return_slot: int,
+        flags: int,
+        cells: Sequence[tuple[int, int, int]],
+        plt: int = 0,
     ) -> int: ...

@@ -29,17 +29,20 @@ cdef class Stepper:
     cdef const uint8_t[::1] bytes
     cdef const uint64_t[::1] words
     cdef uint64_t window, window_size
+    cdef bint copied
     cdef size_t window_offset
     cdef uint64_t loaded
     # The frames that were left.
     cdef readonly size_t count
     cdef size_t room
     cdef bint with_registers
-    cdef uint64_t[::1] out_pc, out_cfa, out_sp, out_known, out_value
-    cdef int32_t[::1] out_module, out_row
+    cdef size_t width
+    cdef uint64_t[::1] out
 
-    cdef int step(self, size_t module, StepTable table, size_t row, size_t number) except -1
+    cdef int go(self, ModuleMap modules, size_t limit) except -1
+    cdef int take(self, uint64_t stack, size_t stack_offset, size_t stack_size, size_t registers_offset, const uint8_t[::1] slots) except -1
+    cdef bint behind_copy(self, uint64_t address) noexcept
+    cdef int step(self, ModuleMap modules, size_t module, StepTable table, size_t row, size_t number) except -1
     cdef int note(self, size_t module, size_t row, uint64_t cfa) except -1
-    cdef int grow(self) except -1
     cdef bint load(self, uint64_t address) except -1
     cdef bint refill(self, uint64_t address) except -1

@@ -12,12 +12,12 @@ import numpy as np
 if cython.compiled:
     from cython.cimports.clew.native.stepbook import StepBook
     from cython.cimports.clew.native.steptable import StepTable
-    from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
+    from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 else:
     from clew.native.stepbook import StepBook
     from clew.native.steptable import StepTable
 
-    int32_t = int64_t = uint8_t = uint32_t = uint64_t = cython.longlong
+    int64_t = uint8_t = uint64_t = cython.longlong
 
 from clew.native.columns import empty, enlarged, zeros
 
@@ -34,6 +34,19 @@ _ONE = cython.declare(uint64_t, 1)
 UNUSUAL = 0
 OUTERMOST_FRAME = 1
 FULL = 2
+COPY_END = 3
+"""The next frame's return address is behind the end of what was copied of the stack."""
+
+_ON = cython.declare(cython.int, 9)
+
+# As clew.walk.step.SAME_STACK.
+_SAME_STACK = cython.declare(uint64_t, 1 << 26)
+
+# How long the expression is that the CFA of a PLT's stub comes from.
+_PLT_STEPS = cython.declare(int64_t, 9)
+
+#: The columns of a note before the registers.
+VALUES = cython.declare(cython.size_t, 6)
 
 # Modules that may lie around another; as in clew.target.Modules.at.
 _AROUND = 9
@@ -115,9 +128,8 @@ class Stepper:
         self.value, self.fresh = zeros(64, "u8"), zeros(64, "u8")
         self.with_registers = with_registers
         self.room = 256
-        self.out_pc, self.out_cfa, self.out_sp, self.out_known = (empty(self.room, "u8") for _ in range(4))
-        self.out_value = empty(self.room * slots if with_registers else 1, "u8")
-        self.out_module, self.out_row = empty(self.room, "i4"), empty(self.room, "i4")
+        self.width = VALUES + (slots if with_registers else 0)
+        self.out = empty(self.room * self.width, "u8")
         self.memory = None
         self.show(None)
         self.begin(0, True, False, ())
@@ -152,15 +164,58 @@ class Stepper:
         self.bytes = view
         self.words = view[: len(view) & -8].cast("Q") if len(view) >= 8 else memoryview(b"").cast("Q")
         self.window, self.window_offset, self.window_size = address, offset, size
+        self.copied = False
 
-    def slide(self, address, offset, size):
-        """The same buffer, another part of it."""
-        if offset + size > len(self.bytes):
-            raise IndexError("the window is larger than its buffer")
-        self.window, self.window_offset, self.window_size = address, offset, size
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def take(
+        self,
+        stack: uint64_t,
+        stack_offset: cython.size_t,
+        stack_size: cython.size_t,
+        registers_offset: cython.size_t,
+        slots: cython.const[uint8_t][::1],
+    ) -> cython.int:
+        """Begins with a sample: a copy of its stack and its registers, words of eight bytes each for a slot, in the buffer."""
+        length: cython.size_t = self.bytes.shape[0]
+        if stack_size > length or stack_offset > length - stack_size:
+            raise IndexError("the stack is outside of the buffer")
+        self.window, self.window_offset, self.window_size = stack, stack_offset, stack_size
+        self.copied = True
+        known: uint64_t = 0
+        number: cython.size_t
+        slot: cython.size_t
+        i: cython.size_t
+        value: uint64_t
+        at: cython.size_t = registers_offset
+        for number in range(cython.cast(cython.size_t, slots.shape[0])):
+            slot = slots[number]
+            if slot < 64:
+                if self.plain and at & 7 == 0:
+                    value = self.words[at >> 3]
+                else:
+                    value = 0
+                    for i in range(8):
+                        value |= cython.cast(uint64_t, self.bytes[at + i]) << 8 * (7 - i if self.big else i)
+                self.value[slot] = value & self.mask
+                known |= _ONE << slot
+            at += 8
+        self.count = 0
+        self.known = known | _ONE << self.pc_slot
+        self.pc = self.value[self.pc_slot] & self.address_mask & self.mask
+        self.value[self.pc_slot] = self.pc
+        self.interrupted, self.restarted = True, False
+        self.highest = self.value[self.sp]
+        return 0
 
     def run(self, modules: ModuleMap, limit: cython.size_t):
         """Leaves frames until there are ``limit`` of them, or the next one is not for it: why it came back."""
+        return self.go(modules, limit)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def go(self, modules: ModuleMap, limit: cython.size_t) -> cython.int:
+        """As :meth:`run`."""
         lookup: uint64_t
         module: cython.Py_ssize_t
         row: cython.Py_ssize_t
@@ -189,34 +244,47 @@ class Stepper:
                 table.step[row] = number
             if number <= 0:
                 return UNUSUAL
-            number = self.step(module, table, row, number)
-            if number != 2:
+            number = self.step(modules, module, table, row, number)
+            if number != _ON:
                 return number
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def step(self, module: cython.size_t, table: StepTable, row: cython.size_t, number: cython.size_t) -> cython.int:
-        """Leaves the frame; 2, or why not, and then nothing has changed."""
+    def step(
+        self, modules: ModuleMap, module: cython.size_t, table: StepTable, row: cython.size_t, number: cython.size_t
+    ) -> cython.int:
+        """Leaves the frame; ``_ON``, or why not, and then nothing has changed."""
         book: StepBook = self.book
         cell: cython.size_t = book.first[number]
         last: cython.size_t = cell + book.size[number]
         cost: int64_t = book.size[number] + 4
         cfa_slot: cython.size_t = book.cfa_slot[number]
+        if book.plt[number]:
+            cost += _PLT_STEPS
         if self.work < cost or not self.known >> cfa_slot & 1:
             return UNUSUAL
         cfa: uint64_t = (self.value[cfa_slot] + cython.cast(uint64_t, book.cfa_value[number])) & self.mask
+        if book.plt[number] and self.pc & 15 >= book.plt[number]:
+            cfa = (cfa + 8) & self.mask
         got: uint64_t = 0
         slot: cython.size_t
         other: cython.size_t
         kind: uint8_t
+        address: uint64_t
         while cell < last:
             kind = book.cell_kind[cell]
             slot = book.cell_slot[cell]
             if kind == _AT_CFA:
-                if not self.load((cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask):
+                address = (cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask
+                if self.load(address):
+                    self.fresh[slot] = self.loaded
+                    got |= _ONE << slot
+                elif slot == book.return_slot[number] and self.behind_copy(address):
+                    self.note(module, row, cfa)
+                    return COPY_END
+                elif not self.copied or modules.at(address) >= 0:
+                    # Something else may know what is there; where nothing does, the register is unknown.
                     return UNUSUAL
-                self.fresh[slot] = self.loaded
-                got |= _ONE << slot
             elif kind == _CFA_PLUS:
                 self.fresh[slot] = (cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask
                 got |= _ONE << slot
@@ -267,59 +335,34 @@ class Stepper:
         self.value[self.pc_slot] = self.pc = target
         self.highest = sp
         self.interrupted = self.restarted = False
-        return 2
+        return _ON
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def note(self, module: cython.size_t, row: cython.size_t, cfa: uint64_t) -> cython.int:
         """Notes the frame that is being left."""
         if self.count == self.room:
-            self.grow()
-        at: cython.size_t = self.count
-        self.out_pc[at] = self.pc
-        self.out_cfa[at] = cfa
-        self.out_sp[at] = self.value[self.sp]
-        self.out_module[at] = cython.cast(int32_t, module)
-        self.out_row[at] = cython.cast(int32_t, row)
+            self.room *= 4
+            self.out = enlarged(self.out, self.room * self.width)
+        at: cython.size_t = self.count * self.width
+        self.out[at] = self.pc
+        self.out[at + 1] = cfa
+        self.out[at + 2] = self.value[self.sp]
+        self.out[at + 3] = module
+        self.out[at + 4] = row
+        self.out[at + 5] = self.known
         slot: cython.size_t
         if self.with_registers:
-            self.out_known[at] = self.known
-            at *= self.slots
+            at += VALUES
             for slot in range(self.slots):
-                self.out_value[at + slot] = self.value[slot]
+                self.out[at + slot] = self.value[slot]
         self.count += 1
         return 0
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def grow(self) -> cython.int:
-        self.room *= 4
-        self.out_pc, self.out_cfa = enlarged(self.out_pc, self.room), enlarged(self.out_cfa, self.room)
-        self.out_sp = enlarged(self.out_sp, self.room)
-        self.out_module, self.out_row = enlarged(self.out_module, self.room), enlarged(self.out_row, self.room)
-        if self.with_registers:
-            self.out_known = enlarged(self.out_known, self.room)
-            self.out_value = enlarged(self.out_value, self.room * self.slots)
-        return 0
-
-    def pcs(self):
-        """The pcs (u8) of the frames that were left."""
-        return np.array(np.asarray(self.out_pc)[: self.count])
-
     def notes(self):
-        """What was noted of the frames that were left: pc, CFA, sp (u8), module and row (i4), a bit for each slot that is
-        known (u8), and the slots (u8, a row a frame); the last two have no rows where registers were not asked for."""
-        n = self.count
-        values = n if self.with_registers else 0
-        return (
-            np.array(np.asarray(self.out_pc)[:n]),
-            np.array(np.asarray(self.out_cfa)[:n]),
-            np.array(np.asarray(self.out_sp)[:n]),
-            np.array(np.asarray(self.out_module)[:n]),
-            np.array(np.asarray(self.out_row)[:n]),
-            np.array(np.asarray(self.out_known)[:values]),
-            np.array(np.asarray(self.out_value)[: values * self.slots]).reshape(values, self.slots),
-        )
+        """What was noted (u8): a row for each frame that was left, with its pc, CFA, sp, the numbers of its module and row, a
+        bit for each slot that is known, and from column ``VALUES`` on the slots, where registers were asked for."""
+        return np.array(np.asarray(self.out)[: self.count * self.width]).reshape(self.count, self.width)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -340,6 +383,14 @@ class Stepper:
             value |= cython.cast(uint64_t, self.bytes[at + i]) << 8 * (self.word - 1 - i if self.big else i)
         self.loaded = value
         return True
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def behind_copy(self, address: uint64_t) -> cython.bint:
+        """Whether a word that cannot be read is behind what was copied of the stack; as clew.walk.step.Here.unreadable."""
+        end: uint64_t = self.window + self.window_size
+        return self.copied and end < address + self.word and address < end + _SAME_STACK
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

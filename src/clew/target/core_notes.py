@@ -19,6 +19,7 @@ from clew.image import Image, Note
 from clew.target.register_layouts import LAYOUTS, Registers, read_registers
 
 NT_PRSTATUS: Final = 1
+NT_FPREGSET: Final = 2
 NT_PRPSINFO: Final = 3
 NT_AUXV: Final = 6
 NT_FILE: Final = 0x46494C45
@@ -52,6 +53,7 @@ class CoreThread:
         registers: its registers.
         in_call: whether it is in a system call, as a later note says it; None where there is none.
         vector_granule: the length of its vectors in units of 64 bits (AArch64 SVE), if known.
+        floats: floating-point registers by DWARF number, of machines whose functions save others in them (s390x, s390).
     """
 
     id: int
@@ -59,6 +61,7 @@ class CoreThread:
     registers: Registers
     in_call: bool | None = None
     vector_granule: int | None = None
+    floats: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class _Reader:
         self.notes = CoreNotes()
         self._readers: dict[int, Callable[[bytes], None]] = {
             NT_PRSTATUS: self._status,
+            NT_FPREGSET: self._floats,
             NT_PRPSINFO: self._process,
             NT_AUXV: self._auxv,
             NT_FILE: self._files,
@@ -129,6 +133,16 @@ class _Reader:
         (signal,) = Struct(self.prefix + "H").unpack_from(data, 12)
         (thread,) = Struct(self.prefix + "i").unpack_from(data, layout.thread_offset)
         self.notes.threads.append(CoreThread(thread, signal, registers))
+
+    def _floats(self, data: bytes) -> None:
+        # asm/ptrace.h, s390_fp_regs: the control word, padding, f0 to f15. A leaf keeps r11 and r15 in them.
+        if self.machine.name not in ("s390x", "s390") or not self.notes.threads or len(data) < 136:
+            return
+        values = Struct(">8x16Q").unpack_from(data)
+        numbers = (self.machine.register_number(f"f{index}") for index in range(16))
+        self.notes.threads[-1].floats = {
+            number: value for number, value in zip(numbers, values, strict=True) if number is not None
+        }
 
     def _process(self, data: bytes) -> None:
         # The ids of user and group have 16 bits on the older machines of 32 bits, so the size tells where the rest is.
@@ -207,7 +221,7 @@ def read_core_notes(image: Image, machine: Machine, report: Callable[[Problem], 
 
 def thread_values(thread: CoreThread) -> dict[int, int]:
     """The registers of a thread, with those that other notes told."""
-    values = dict(thread.registers.values)
+    values = {**thread.floats, **thread.registers.values}
     if thread.vector_granule is not None:
         values[_VG] = thread.vector_granule
     return values

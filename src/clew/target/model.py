@@ -12,7 +12,7 @@ from clew.arch import Machine
 from clew.errors import Error, Problem
 from clew.image import Image
 from clew.memory import Memory
-from clew.read.frames import frame_sections
+from clew.read.frames import unwind_tables
 from clew.table import Table, merge
 
 
@@ -81,7 +81,7 @@ class Module:
         if self.image is None:
             return Error("its file was not found", file=self.name)
         try:
-            return merge([section.table() for section in frame_sections(self.image)])
+            return merge(unwind_tables(self.image))
         except Error as error:
             return error
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from struct import Struct
+from weakref import WeakKeyDictionary
 
 from clew.arch import ByteOrder, Machine, machine_for, machine_named
 from clew.errors import Error, Problem, UsageError
 from clew.image import Image
-from clew.memory import Mapping, ProcessMemory, process_mappings
+from clew.memory import Mapping, ProcessMemory, parse_mappings, process_maps
 from clew.target.core import guessed_code_mask, reporter
-from clew.target.core_memory import mapping_at
 from clew.target.core_notes import NT_ARM_PAC_MASK, NT_ARM_SYSTEM_CALL
 from clew.target.mapped_modules import mapped_modules, vdso_module
 from clew.target.model import Module, Modules, Target, Thread
@@ -26,7 +27,19 @@ from clew.target.stopped import TIMEOUT, StoppedProcess
 _AARCH64 = platform.machine() == "aarch64"
 
 
-def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT, debug_dirs: Iterable[Path] = ()) -> Target:
+_texts: WeakKeyDictionary[Modules, tuple[int, bytes, list[Mapping]]] = WeakKeyDictionary()
+"""What modules were made from: a process, its ``/proc/PID/maps``, and what stands there."""
+
+
+def open_process(
+    pid: int,
+    *,
+    stop: bool = True,
+    timeout: float = TIMEOUT,
+    debug_dirs: Iterable[Path] = (),
+    like: Target | None = None,
+    names: bool = True,
+) -> Target:
     """A process on this machine, held still until the target is closed.
 
     Every thread is seized and interrupted (ptrace(2)); signals and system calls are not lost, but a call that fails with
@@ -38,6 +51,9 @@ def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT, debug
             known of the threads that wait in the kernel; those that run are left out.
         timeout: how many seconds to wait for threads to stop.
         debug_dirs: where else to look for the files of modules.
+        like: an earlier target of the same process, also one that was closed: where the process has the same mapped as then,
+            its modules are taken over, with the files and tables that were read.
+        names: whether to ask what the threads are called.
 
     Raises:
         NotFoundError: there is no such process.
@@ -47,14 +63,14 @@ def open_process(pid: int, *, stop: bool = True, timeout: float = TIMEOUT, debug
         raise UsageError(f"{pid} is not the number of a process")
     alive = _living_thread(pid)
     if not stop:
-        return _target(pid, alive, None, ProcessMemory(alive), debug_dirs)
+        return _target(pid, alive, None, ProcessMemory(alive), debug_dirs, like, names)
     # First of all: whoever may not read the memory need not stop the process.
     memory = StoppedMemory(alive)
     try:
         more = (NT_ARM_PAC_MASK, NT_ARM_SYSTEM_CALL) if _AARCH64 else ()
         held = StoppedProcess(pid, more, timeout)
         try:
-            return _target(pid, alive, held, memory, debug_dirs)
+            return _target(pid, alive, held, memory, debug_dirs, like, names)
         except BaseException:
             held.release()
             raise
@@ -80,16 +96,56 @@ def _target(
     held: StoppedProcess | None,
     memory: StoppedMemory | ProcessMemory,
     debug_dirs: Iterable[Path],
+    like: Target | None,
+    names: bool,
 ) -> Target:
     problems: list[Problem] = list(held.problems) if held is not None else []
     report = reporter(problems)
-    mappings = process_mappings(alive)
+    text = process_maps(alive)
+    known = _texts.get(like.modules) if like is not None else None
+    if like is not None and known is not None and known[:2] == (pid, text):
+        machine, modules, mappings = like.machine, like.modules, known[2]
+    else:
+        mappings = parse_mappings(text)
+        machine = _machine(alive)
+        modules = _modules(pid, alive, machine, memory, mappings, debug_dirs, report)
+        _texts[modules] = pid, text, mappings
+    threads, mask = _threads(pid, machine, held, names, report)
+
+    def close() -> None:
+        memory.close()
+        if held is not None and not held.release():
+            report(Problem(f"process {pid} ended while it was read"))
+
+    return Target(
+        kind="process",
+        machine=machine,
+        threads=threads,
+        memory=memory,
+        modules=modules,
+        code_mask=_code_mask(machine, mask, mappings),
+        stack_limits=_stack_limits(threads, machine, mappings),
+        problems=problems,
+        on_close=close,
+        process_id=pid,
+        command=like.command if like is not None and modules is like.modules else _command(pid),
+    )
+
+
+def _modules(
+    pid: int,
+    alive: int,
+    machine: Machine,
+    memory: StoppedMemory | ProcessMemory,
+    mappings: list[Mapping],
+    debug_dirs: Iterable[Path],
+    report: Callable[[Problem], None],
+) -> Modules:
     if not mappings:
         ended = thread_state(pid, alive) in (*ENDED, None)
         raise Error(
             f"process {pid} ended before it could be read" if ended else f"process {pid} has no memory of its own"
         )
-    machine = _machine(alive)
     exe = _link(f"/proc/{alive}/exe")
     files = ModuleFiles(machine, report, root=_root(alive), debug_dirs=debug_dirs)
 
@@ -103,26 +159,7 @@ def _target(
     vdso = next((vdso_module(memory, each.start) for each in mappings if each.path == "[vdso]"), None)
     if vdso is not None:
         modules.append(vdso)
-    threads, mask = _threads(pid, machine, held, report)
-
-    def close() -> None:
-        memory.close()
-        if held is not None and not held.release():
-            report(Problem(f"process {pid} ended while it was read"))
-
-    return Target(
-        kind="process",
-        machine=machine,
-        threads=threads,
-        memory=memory,
-        modules=Modules([_named(module) for module in modules]),
-        code_mask=_code_mask(machine, mask, mappings),
-        stack_limits=_stack_limits(threads, machine, mappings),
-        problems=problems,
-        on_close=close,
-        process_id=pid,
-        command=_command(pid),
-    )
+    return Modules([_named(module) for module in modules])
 
 
 def _named(module: Module) -> Module:
@@ -142,7 +179,7 @@ def _named(module: Module) -> Module:
 
 
 def _threads(
-    pid: int, machine: Machine, held: StoppedProcess | None, report: Callable[[Problem], None]
+    pid: int, machine: Machine, held: StoppedProcess | None, names: bool, report: Callable[[Problem], None]
 ) -> tuple[list[Thread], int | None]:
     """The threads, and the mask of authentication codes, if a thread told it."""
     threads: list[Thread] = []
@@ -157,7 +194,8 @@ def _threads(
             in_call = Struct("=i").unpack_from(words.more[NT_ARM_SYSTEM_CALL])[0] >= 0
         if len(words.more.get(NT_ARM_PAC_MASK, b"")) >= 16:
             mask = Struct("=QQ").unpack_from(words.more[NT_ARM_PAC_MASK])[1]
-        threads.append(Thread(words.id, registers.values, registers.pc, _text(pid, words.id, "comm"), in_call))
+        name = _text(pid, words.id, "comm") if names else None
+        threads.append(Thread(words.id, registers.values, registers.pc, name, in_call))
     for thread in held.unstopped if held is not None else threads_of(pid):
         waiting = _waiting_thread(pid, thread, machine)
         if waiting is not None:
@@ -199,10 +237,12 @@ def _stack_limits(
     threads: Sequence[Thread], machine: Machine, mappings: Sequence[Mapping]
 ) -> dict[int, tuple[int, int]]:
     limits = {}
+    starts = [each.start for each in mappings]
     for thread in threads:
-        there = mapping_at(mappings, thread.registers.get(machine.stack_pointer, -1))
-        if there is not None:
-            limits[thread.id] = there.start, there.end
+        address = thread.registers.get(machine.stack_pointer, -1)
+        index = bisect_right(starts, address) - 1
+        if index >= 0 and address < mappings[index].end:
+            limits[thread.id] = mappings[index].start, mappings[index].end
     return limits
 
 

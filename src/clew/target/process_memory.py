@@ -12,6 +12,8 @@ _MAXIMUM_PAGES = 1 << 12
 
 _LONG: Final = 16 * PAGE
 
+_WINDOW: Final = 4 * PAGE
+
 
 class StoppedMemory:
     """The memory of a stopped process. What was read once is not read again, so it must not run meanwhile.
@@ -51,6 +53,12 @@ class StoppedMemory:
             pieces.append(piece)
             address += step
         return b"".join(pieces)
+
+    def window(self, address: int) -> tuple[int, bytes] | None:
+        """What can be read at once of the page of an address and the next ones, with its address; None where nothing can."""
+        start = address & -PAGE
+        data = self._memory.beginning(start, _WINDOW) if self._memory is not None else b""
+        return (start, data) if data else None
 
     def _load(self, address: int) -> bytes:
         if self._memory is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from struct import Struct
 
 from clew.arch import Machine
@@ -133,30 +134,39 @@ class Registers:
     in_call: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How to read a machine's words: which of them have DWARF numbers, which do not, and where the pc is."""
+
+    layout: RegisterLayout
+    record: Struct
+    numbers: tuple[int, ...]
+    numbered: Callable[[tuple[int, ...]], tuple[int, ...]]
+    other: tuple[tuple[int, str], ...]
+    pc: int
+    mask: int
+
+
 @lru_cache(maxsize=32)
-def _plan(machine: Machine) -> tuple[RegisterLayout, Struct, list[tuple[int, int]], list[tuple[int, str]], int] | None:
+def _plan(machine: Machine) -> _Plan | None:
     layout = LAYOUTS.get(machine.name)
     if layout is None:
         return None
     record = Struct((">" if machine.byte_order == "big" else "<") + layout.codes)
-    numbered: list[tuple[int, int]] = []
-    other: list[tuple[int, str]] = []
-    for index, word in enumerate(layout.words):
-        number = machine.register_number(word)
-        if number is not None:
-            numbered.append((index, number))
-        elif word != "_":
-            other.append((index, word))
-    return layout, record, numbered, other, layout.words.index(layout.pc)
+    found = {index: machine.register_number(word) for index, word in enumerate(layout.words)}
+    numbered = {index: number for index, number in found.items() if number is not None}
+    other = tuple((i, word) for i, word in enumerate(layout.words) if i not in numbered and word != "_")
+    mask = machine.address_mask & ((1 << machine.bits) - 1)
+    pick = itemgetter(*numbered)
+    return _Plan(layout, record, tuple(numbered.values()), pick, other, layout.words.index(layout.pc), mask)
 
 
 def read_registers(machine: Machine, data: bytes) -> Registers | None:
     """The registers in the words of ``elf_gregset_t``, or None where the machine has no layout or the bytes are too few."""
     plan = _plan(machine)
-    if plan is None or len(data) < plan[1].size:
+    if plan is None or len(data) < plan.record.size:
         return None
-    layout, record, numbered, other, at = plan
-    words = record.unpack_from(data)
-    pc = words[at] & machine.address_mask & ((1 << machine.bits) - 1)
-    in_call = layout.in_call is not None and layout.in_call({name: words[index] for index, name in other})
-    return Registers({number: words[index] for index, number in numbered}, pc, in_call)
+    words = plan.record.unpack_from(data)
+    in_call = plan.layout.in_call is not None and plan.layout.in_call({name: words[i] for i, name in plan.other})
+    # What was read is read for every thread of every stop, so no loop of Python's.
+    return Registers(dict(zip(plan.numbers, plan.numbered(words), strict=True)), words[plan.pc] & plan.mask, in_call)

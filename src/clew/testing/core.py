@@ -48,6 +48,11 @@ class CoreBuilder:
         self._files: list[tuple[int, int, int, str]] = []
         self._auxv: dict[int, int] = {}
 
+    @property
+    def program_counter(self) -> str:
+        """What the pc is called among the registers."""
+        return REGISTER_LAYOUTS[self.machine.name].pc
+
     def _key(self, name: str) -> str | int:
         number = self.machine.register_number(name)
         return name if number is None else number

@@ -61,8 +61,9 @@ def apply(here: Here, rule: Rule, trust: Trust, cfa: int | None = None) -> Calle
             failed[number] = value
         else:
             registers[number] = value
+    caller_sp = _stack_pointer(here, rule, cfa)
     for number in {*here.registers, machine.stack_pointer} - named.keys():
-        kept = cfa if machine.default(number) is Default.CFA else here.registers.get(number)
+        kept = caller_sp if machine.default(number) is Default.CFA else here.registers.get(number)
         if machine.default(number) is not Default.UNKNOWN and kept is not None:
             registers[number] = kept
     if column in failed:
@@ -89,6 +90,22 @@ def apply(here: Here, rule: Rule, trust: Trust, cfa: int | None = None) -> Calle
         registers[machine.program_counter] = pc
     sp = registers.get(machine.stack_pointer)
     return Caller(address, trust, registers, cfa, rule, sp if sp is not None else here.floor)
+
+
+def _stack_pointer(here: Here, rule: Rule, cfa: int) -> int:
+    """The caller's stack pointer, where it is the CFA unless the rule says otherwise.
+
+    What a function saves lies below its CFA, and its stack pointer is never above. The rows of glibc's ``_dl_runtime_resolve``
+    on AArch64 (sysdeps/aarch64/dl-trampoline.S) say both: they leave the 16 bytes out that the PLT's head pushed, with the
+    return address in the upper 8 of them, and that it takes off with its last instruction but one.
+    """
+    sp = here.value(here.around.machine.stack_pointer)
+    if here.around.machine.name != "aarch64" or rule.signal_frame or sp is None:
+        return cfa
+    if rule[rule.return_address] == AtCfa(8):
+        return (cfa + 16) & here.around.mask
+    below = isinstance(rule.cfa, RegisterPlus) and rule.cfa.register == here.around.machine.stack_pointer
+    return sp if below and rule.cfa.offset < 0 else cfa
 
 
 def _null(here: Here, rule: Rule, cfa: int, name: str) -> Stop:

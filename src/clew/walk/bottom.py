@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 from clew.arch import Machine
-from clew.errors import Error
-from clew.image import Image
+from clew.read.arm_exidx.image import NAME as ARM_EXIDX
 from clew.target.model import Module
+from clew.walk.frame_code import clears_pointer
 from clew.walk.frame_pointer import RECORDS
+from clew.walk.go_files import go_names
 from clew.walk.link_register import link_target
-from clew.walk.model import End
+from clew.walk.model import End, Trust
 from clew.walk.step import Here, Outcome, Stop
 
 # Go's runtime (runtime/asm_*.s, runtime/sys_linux_*.s): what goroutines, threads and the program begin in, and mcall, which
 # leaves a goroutine that is put aside for the thread's own stack. Go's unwinder stops there (runtime/traceback.go, topofstack),
 # but its tables have no rule that says so on every machine, and rt0_go aligns the stack pointer without telling its rows.
-_GO = ("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.clone", "runtime.rt0_go")
-
-
-_go_functions: WeakKeyDictionary[Image, tuple[tuple[int, int, str], ...]] = WeakKeyDictionary()
+_GO = frozenset({"runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.clone", "runtime.rt0_go"})
 
 
 def go_bottom(here: Here) -> Outcome:
@@ -33,40 +29,9 @@ def go_bottom(here: Here) -> Outcome:
     return None
 
 
-def is_go(module: Module) -> bool:
-    """Whether the file of a module is Go's."""
-    image = module.image
-    try:
-        return image is not None and (
-            image.section(".gopclntab") is not None or image.section(".note.go.buildid") is not None
-        )
-    except Error:
-        return False
-
-
 def go_functions(module: Module) -> tuple[tuple[int, int, str], ...]:
     """The functions of a module in which stacks of Go begin: start and end in the file's addresses, and name."""
-    image = module.image
-    if image is None:
-        return ()
-    known = _go_functions.get(image)
-    if known is None:
-        known = _go_functions[image] = _find_go_functions(image) if is_go(module) else ()
-    return known
-
-
-def _find_go_functions(image: Image) -> tuple[tuple[int, int, str], ...]:
-    try:
-        symbols = image.symbols()
-        found = [
-            (int(symbols.address[index]), int(symbols.size[index]), name)
-            for name in _GO
-            for spelling in (name, name + ".abi0")
-            for index in symbols.find(spelling)
-        ]
-    except Error:
-        return ()
-    return tuple((address, address + size, name) for address, size, name in found if address and size)
+    return tuple((start, end, name) for start, (end, name) in go_names(module, _GO).items())
 
 
 def bottom(here: Here) -> Outcome:
@@ -79,7 +44,15 @@ def bottom(here: Here) -> Outcome:
     if _at_entry_point(here):
         return Stop(End.ENTRY, f"there is no row for {here.pc.lookup:#x}, which is in the program's entry point")
     records = RECORDS.get(here.around.machine.name)
+    table = here.module.table
+    if table is not None and ARM_EXIDX in table.ranges.sources:
+        # r11 is a register like others in Thumb code (AAPCS32 6.1.1), and zero from the start until somebody uses it. Where
+        # unwinding is by tables, a function without one may be anywhere in the stack.
+        return None
     if records is None or here.value(records[0].register) != 0 or (here.interrupted and _has_caller(here)):
+        return None
+    # Behind a record the zero is the chain's end; elsewhere the register may be used for anything.
+    if here.trust is not Trust.FRAME_POINTER and not clears_pointer(here):
         return None
     name = here.around.machine.register_name(records[0].register)
     return Stop(End.ENTRY, f"there is no row for {here.pc.lookup:#x}, and {name} is 0")

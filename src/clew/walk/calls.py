@@ -27,6 +27,31 @@ def stands_before(address: int, machine: Machine, code: Code) -> bool | None:
     return None if data is None else test[1](data, machine)
 
 
+def call_target(address: int, machine: Machine, code: Code) -> int | None:
+    """Where the call before an address goes to, on machines with a link register; None where its bytes do not say."""
+    size = 6 if machine.name.startswith("s390") else 4
+    data = code(address - size, size)
+    if data is None:
+        return None
+    if size == 6:
+        # BRASL: 32 bits of halfwords.
+        return address - 6 + 2 * _signed(int.from_bytes(data[2:], "big"), 32) if data[1] & 0xF == 5 else None
+    word = _word(data, machine) if machine.name.startswith("powerpc") else int.from_bytes(data, "little")
+    if machine.name == "aarch64" and word >> 26 == 0x25:
+        return address - 4 + 4 * _signed(word, 26)
+    if machine.name.startswith("powerpc") and word & 0xFC000003 == 0x48000001:
+        return address - 4 + _signed(word & 0x3FFFFFC, 26)
+    if machine.name.startswith("riscv") and word & 0xFFF == 0x0EF:
+        offset = (word >> 20 & 0x7FE) | (word >> 9 & 0x800) | (word & 0xFF000) | (word >> 11 & 0x100000)
+        return address - 4 + _signed(offset, 21)
+    return None
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
 def _x86(data: bytes, machine: Machine) -> bool:
     """Intel SDM 2A, CALL: ``e8`` with a displacement of 4 bytes, or ``ff /2`` with a register or memory operand."""
     if len(data) >= 5 and data[-5] == 0xE8:

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from clew.arch import Default
-from clew.native.stepper import FULL, OUTERMOST_FRAME, ModuleMap, Stepper
-from clew.native.steptable import StepTable
-from clew.table import Rule, Table
+from clew.native.stepper import FULL, OUTERMOST_FRAME, Stepper
 from clew.target.model import Target, Thread
 from clew.walk.frames import Frames, Run
 from clew.walk.model import End, Frame, ReturnAddress, Stack, Trust
 from clew.walk.step import Here, Stop, Work
-from clew.walk.steps import Steps
+from clew.walk.steps import ModuleRows, Steps
 from clew.walk.surroundings import Synthesise
 from clew.walk.walker import LIMIT, Walker, no_progress, place
 from clew.walk.windows import Windows
@@ -43,16 +39,19 @@ class FastWalker(Walker):
     ) -> None:
         super().__init__(target, limit=limit, scan=scan, synthesise=synthesise)
         self.steps = Steps(target.machine) if steps is None else steps
-        self._stepper = Stepper(self.steps.book, self.steps.count, self._facts(), True) if self.steps.possible else None
+        self._stepper = self.stepper(True)
         self._windows = Windows(target.memory)
-        self._modules = list(target.modules)
-        self._rules: dict[tuple[int, int], Rule] = {}
-        # Numbers and slots of the registers that are known, by their bits.
-        self._known: dict[int, list[tuple[int, int]]] = {}
-        columns = ([getattr(each, name) for each in self._modules] for name in ("start", "end", "bias"))
-        self._map = ModuleMap(
-            self, *(np.array([value % (1 << 64) for value in column], np.uint64) for column in columns)
-        )
+        self._rows = self.steps.rows_of(target.modules)
+        self._rows.around = self._around
+
+    def stepper(self, with_registers: bool) -> Stepper | None:
+        """What takes the plain steps, and notes registers if asked to; None for machines that have none."""
+        return self.steps.stepper(self._facts(), with_registers) if self.steps.possible else None
+
+    @property
+    def rows(self) -> ModuleRows:
+        """The modules, as a stepper takes them."""
+        return self._rows
 
     def _facts(self) -> tuple[int, bool, int, int, bool, int, int, int, bool]:
         machine, around = self.target.machine, self._around
@@ -67,15 +66,6 @@ class FastWalker(Walker):
             around.code_mask,
             bool(self.target.code_mask),
         )
-
-    def load(self, index: int) -> StepTable[Table] | None:
-        """The rows of the module with this number; the compiled core asks."""
-        table = self._modules[index].table
-        return None if table is None else self.steps.table(table)
-
-    def resolve(self, rows: StepTable[Table], index: int, row: int) -> int:
-        """The step of a row; the compiled core asks."""
-        return self.steps.resolve(rows.owner, self._modules[index], row, self._around)
 
     def frames(self, thread: Thread) -> Iterator[Frame]:
         """The thread's frames; unlike those of :class:`Walker` they are all found before the first is given."""
@@ -134,14 +124,14 @@ class FastWalker(Walker):
         stepper.begin(pc, here is None or here.interrupted, here is None and thread.interrupted_call, registers)
         stepper.highest = max(highest, stepper.highest, here.floor or 0 if here is not None else 0)
         stepper.work = work.left
-        reason = stepper.run(self._map, self.limit - len(frames))
+        reason = stepper.run(self._rows.map, self.limit - len(frames))
         work.left = stepper.work
         if stepper.count == 0:
             return here
         run = Run(here, thread, stepper.notes())
         frames.add_run(run)
         if reason == OUTERMOST_FRAME:
-            rule = self._rule(*run.place(-1))
+            rule = self._rows.rule(*run.at(-1)[3:5])
             name = self.target.machine.register_name(rule.return_address)
             return Stop(End.ENTRY, f"{name} is undefined: this is the outermost frame")
         if reason == FULL:
@@ -162,24 +152,12 @@ class FastWalker(Walker):
     def _full(self) -> Stop:
         return Stop(End.LIMIT, f"the limit of {self.limit} frames is reached")
 
-    def _rule(self, module: int, row: int) -> Rule:
-        rule = self._rules.get((module, row))
-        if rule is None:
-            table = self._modules[module].table
-            assert table is not None
-            rule = self._rules[module, row] = table.rules[int(table.rule[row])]
-        return rule
-
     def _frame(self, run: Run, index: int) -> Frame:
         """A frame that the compiled core left."""
-        pc, cfa, module, row, known, values = run.at(index)
-        rule = self._rule(module, row)
+        pc, cfa, _, module, row, known, *values = run.at(index)
+        rule = self._rows.rule(module, row)
         if index == 0:
             here = self._first(run.thread) if run.here is None else run.here
             return Frame(here.pc, here.trust, here.registers, here.module, cfa, rule)
-        pairs = self._known.get(known)
-        if pairs is None:
-            pairs = [(number, slot) for slot, number in self.steps.numbers.items() if known >> slot & 1]
-            self._known[known] = pairs
-        registers = {number: values[slot] for number, slot in pairs}
-        return Frame(ReturnAddress(pc), Trust.CFI, registers, self._modules[module], cfa, rule)
+        registers = {number: values[slot] for number, slot in self.steps.pairs(known)}
+        return Frame(ReturnAddress(pc), Trust.CFI, registers, self._rows.modules[module], cfa, rule)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clew.table import AtCfa, RegisterPlus, Rule
+from clew.walk.frame_code import sets_record_up
 from clew.walk.model import End, ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Outcome, Stop
 
@@ -81,6 +82,11 @@ def _recorded(here: Here, record: Record) -> Outcome:
     pointer = here.value(record.register)
     if pointer is None or pointer == 0:
         return None
+    if not sets_record_up(here):
+        name = machine.register_name(record.register)
+        return Stop(
+            End.NO_RULE, f"the function at {here.pc.lookup:#x} has no row, and does not set {name} up", soft=True
+        )
     low = pointer + word * min(record.previous, record.return_address)
     name = machine.register_name(record.register)
     if pointer % word or not here.on_stack(low, 2 * word):
@@ -93,9 +99,10 @@ def _recorded(here: Here, record: Record) -> Outcome:
     target = here.around.return_target(value, signed=True)
     if target == 0:
         return Stop(End.NULL_RETURN_ADDRESS, f"the return address beside the frame record at {name} is 0", soft=True)
-    # Code without frame pointers may have left anything there; then only a call before the return address is proof enough.
+    # Code without frame pointers may have left anything there; then only a call before the return address is proof enough,
+    # or that it is where a signal's handler returns to.
     onward = previous == 0 or previous > pointer
-    if not (here.around.may_return_to(target) if onward else here.around.called(target)):
+    if not (here.around.may_return_to(target) if onward else here.around.certainly_returns_to(target)):
         return None
     registers = {record.register: previous}
     sp = None

@@ -8,12 +8,9 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from clew.target.model import Thread
+from clew.target.model import Module, Thread
 from clew.walk.model import Frame
 from clew.walk.step import Here
-
-_U8 = npt.NDArray[np.uint64]
-_I4 = npt.NDArray[np.int32]
 
 
 class Run:
@@ -27,35 +24,29 @@ class Run:
 
     __slots__ = ("_lists", "_notes", "here", "thread")
 
-    def __init__(self, here: Here | None, thread: Thread, notes: tuple[_U8, _U8, _U8, _I4, _I4, _U8, _U8]) -> None:
+    def __init__(self, here: Here | None, thread: Thread, notes: npt.NDArray[np.uint64]) -> None:
         self.here = here
         self.thread = thread
         self._notes = notes
-        self._lists: tuple[list[int], list[int], list[int], list[int], list[int], list[list[int]]] | None = None
-
-    def place(self, index: int) -> tuple[int, int]:
-        """The numbers of a frame's module and row."""
-        return int(self._notes[3][index]), int(self._notes[4][index])
+        self._lists: list[list[int]] | None = None
 
     def places(self) -> Iterator[tuple[int, int | None]]:
         """What tells that a walk has been somewhere already: pc and stack pointer."""
-        return zip(self._notes[0].tolist(), self._notes[2].tolist(), strict=True)
+        return zip(self.column(0), self.column(2), strict=True)
 
-    def pcs(self) -> list[int]:
-        """The pcs."""
-        pcs: list[int] = self._notes[0].tolist()
-        return pcs
+    def column(self, index: int) -> list[int]:
+        """One number of each frame: 0 its pc, 1 its CFA, 2 its stack pointer, 3 the number of its module, 4 that of its row."""
+        numbers: list[int] = self._notes[:, index].tolist()
+        return numbers
 
-    def at(self, index: int) -> tuple[int, int, int, int, int, list[int]]:
-        """A frame's pc, CFA, number of module and row, a bit for each slot that is known, and the slots."""
+    def at(self, index: int) -> list[int]:
+        """All numbers of a frame; behind those of :meth:`column` a bit for each slot that is known, then the slots."""
         if self._lists is None:
-            pc, cfa, _, module, row, known, values = (column.tolist() for column in self._notes)
-            self._lists = (pc, cfa, module, row, known, values)
-        pc, cfa, module, row, known, values = self._lists
-        return pc[index], cfa[index], module[index], row[index], known[index], values[index]
+            self._lists = self._notes.tolist()
+        return self._lists[index]
 
     def __len__(self) -> int:
-        return len(self._notes[0])
+        return len(self._notes)
 
 
 class Frames(Sequence[Frame]):
@@ -110,5 +101,12 @@ class Frames(Sequence[Frame]):
         """All pcs, without making frames."""
         out = [0 if frame is None else frame.pc.address for frame in self._made]
         for first, run in self._parts:
-            out[first : first + len(run)] = run.pcs()
+            out[first : first + len(run)] = run.column(0)
+        return out
+
+    def modules(self, number: Callable[[Module | None], int]) -> list[int]:
+        """The number of each frame's module, without making frames; ``number`` gives it for those that were made."""
+        out = [0 if frame is None else number(frame.module) for frame in self._made]
+        for first, run in self._parts:
+            out[first : first + len(run)] = run.column(3)
         return out

@@ -36,18 +36,20 @@ class Effect(NamedTuple):
         size: bytes.
         target: where a jump goes.
         moved: bytes that it adds to the stack pointer; None: it is set to something else, or the frame was made before.
-        loaded: registers that it fills from the stack.
+        loaded: registers that it fills from the stack, and where: bytes above the stack pointer as it was before.
+        base: the register, and what is added to it, that the stack pointer is set to, where it is so.
     """
 
     kind: Kind
     size: int = 4
     target: int = 0
     moved: int | None = 0
-    loaded: tuple[int, ...] = ()
+    loaded: tuple[tuple[int, int], ...] = ()
+    base: tuple[int, int] | None = None
 
 
 Decoder = Callable[[int, int], Effect]
-"""From a word (its low half is the whole of a short instruction) and its address to its effect."""
+"""From an instruction as a number (:func:`clew.walk.leaf.decoded` makes it) and its address to its effect."""
 
 
 def _signed(value: int, bits: int) -> int:
@@ -76,11 +78,11 @@ def aarch64(word: int, address: int) -> Effect:
         return Effect(Kind.UNKNOWN)
     if word & 0xFFE0FFFF == 0xAA0003FE:  # mov x30, …: outlined code gives the return address back
         return Effect(Kind.LOST)
-    if word & 0xBF8003FF == 0x910003FF:  # add, sub sp, sp, #n
+    if word & 0xBF80001F == 0x9100001F:  # add, sub sp, xn, #m
         amount = (word >> 10 & 0xFFF) << (12 if word >> 22 & 1 else 0)
-        return Effect(Kind.NEXT, moved=-amount if word >> 30 & 1 else amount)
-    if word & 0xBF80001F == 0x9100001F:  # add, sub sp, x29, #n
-        return Effect(Kind.NEXT, moved=None)
+        amount = -amount if word >> 30 & 1 else amount
+        register = word >> 5 & 31
+        return Effect(Kind.NEXT, moved=amount if register == 31 else None, base=(register, amount))
     if word & 0xFF8003FF == 0x910003FD:  # add x29, sp, #n
         return Effect(Kind.ENTRY, moved=None)
     if word & 0x3A000000 == 0x28000000:
@@ -95,14 +97,20 @@ def _aarch64_pair(word: int) -> Effect:
     vector, load, base = word >> 26 & 1, word >> 22 & 1, word >> 5 & 31
     writeback, before = word >> 23 & 1, word >> 24 & 1
     scale = 2 + (word >> 30) if vector else 2 + (word >> 31)
-    moved = _signed(word >> 15, 7) << scale if writeback and base == 31 else 0
+    offset = _signed(word >> 15, 7) << scale
+    moved = offset if writeback and base == 31 else 0
     pair = () if vector else (word & 31, word >> 10 & 31)
+    if word == 0xA9BF7BF0:
+        # stp x16, x30, [sp, #-16]!: the PLT's head, where nothing else has changed since the call.
+        return Effect(Kind.RETURN)
+    first = 0 if writeback and not before else offset
     if 30 in pair and load:
         return Effect(Kind.LOST)
     if 30 in pair and base == 31:
         # A prologue makes the frame with the first store and its writeback; without, it was made before.
         return Effect(Kind.ENTRY, moved=0 if writeback and before else None)
-    return Effect(Kind.NEXT, moved=moved, loaded=pair if load else ())
+    loaded = tuple((register, first + (index << scale)) for index, register in enumerate(pair)) if load else ()
+    return Effect(Kind.NEXT, moved=moved, loaded=loaded if base == 31 else ())
 
 
 def _aarch64_single(word: int) -> Effect:
@@ -110,14 +118,16 @@ def _aarch64_single(word: int) -> Effect:
     load, base, register = word >> 22 & 3, word >> 5 & 31, word & 31
     scaled = word >> 24 & 1
     mode = 0 if scaled else word >> 10 & 3  # 1 writes back after, 3 before
-    moved = _signed(word >> 12, 9) if mode in (1, 3) and base == 31 else 0
+    offset = (word >> 10 & 0xFFF) << 3 if scaled else _signed(word >> 12, 9)
+    moved = offset if mode in (1, 3) and base == 31 else 0
     if register == 30 and load == 1:
         return Effect(Kind.LOST)
     if register == 30 and load == 0 and base == 31:
         return Effect(Kind.ENTRY, moved=0 if mode == 3 else None)
     if register == 30 and load == 0 and base == 18 and mode == 1:  # onto a shadow call stack
         return Effect(Kind.ENTRY)
-    return Effect(Kind.NEXT, moved=moved, loaded=(register,) if load == 1 else ())
+    loaded = ((register, 0 if mode == 1 else offset),) if load == 1 and base == 31 else ()
+    return Effect(Kind.NEXT, moved=moved, loaded=loaded)
 
 
 def riscv(word: int, address: int) -> Effect:
@@ -139,9 +149,12 @@ def _riscv_short(half: int, address: int) -> Effect:
     if half & 0xE003 == 0xE002 and other == 1:  # c.sdsp ra
         return short._replace(kind=Kind.ENTRY, moved=None)
     if half & 0xE003 == 0x6002:  # c.ldsp
-        return short._replace(kind=Kind.LOST) if register == 1 else short._replace(loaded=(register,))
+        offset = (half >> 2 & 0x18) | (half >> 7 & 0x20) | (half << 4 & 0x1C0)
+        return short._replace(kind=Kind.LOST) if register == 1 else short._replace(loaded=((register, offset),))
     if half & 0xE003 == 0x8002 and register == 1:  # c.mv, c.add
         return short._replace(kind=Kind.LOST)
+    if half & 0xE003 == 0x8002 and register == 2:
+        return short._replace(moved=None, base=None if half >> 12 & 1 else (other, 0))
     if half & 0xEF83 == 0x6101:  # c.addi16sp
         amount = (
             (half >> 2 & 0x10) | (half << 3 & 0x20) | (half << 1 & 0x40) | (half << 4 & 0x180) | (half >> 3 & 0x200)
@@ -164,6 +177,8 @@ def _riscv_long(word: int, address: int) -> Effect:
         # t0 links to the routines that save registers for a prologue (-msave-restore).
         return Effect(Kind.ENTRY if register == 5 else Kind.LOST)
     if opcode == 0x67:  # jalr
+        if register == 6 and first == 28:  # the jump of a PLT entry, jalr t1, t3 (psABI, "Procedure Linkage Table")
+            return Effect(Kind.RETURN)
         if register:
             return Effect(Kind.ENTRY if register == 5 else Kind.LOST)
         return Effect(Kind.RETURN if first == 1 and word >> 20 == 0 else Kind.UNKNOWN)
@@ -172,11 +187,13 @@ def _riscv_long(word: int, address: int) -> Effect:
     if opcode == 0x03 and function in (2, 3):  # lw, ld
         if register == 1:
             return Effect(Kind.LOST)
-        return Effect(Kind.NEXT, loaded=(register,) if first == 2 else ())
+        return Effect(Kind.NEXT, loaded=((register, _signed(word >> 20, 12)),) if first == 2 else ())
     if word & 0xFFFFF == 0x10113:  # addi sp, sp, n
         return Effect(Kind.NEXT, moved=_signed(word >> 20, 12))
     if word & 0xFFFFF == 0x10413:  # addi s0, sp, n
         return Effect(Kind.ENTRY, moved=None)
+    if opcode == 0x13 and register == 2 and function == 0:  # addi sp, s0, n
+        return Effect(Kind.NEXT, moved=None, base=(first, _signed(word >> 20, 12)))
     if opcode in (0x13, 0x33) and register in (1, 2):
         return Effect(Kind.LOST) if register == 1 else Effect(Kind.NEXT, moved=None)
     return Effect(Kind.UNKNOWN) if word == 0x00100073 else _PLAIN  # ebreak
@@ -199,18 +216,14 @@ def powerpc(word: int, address: int) -> Effect:
         return Effect(Kind.LOST if word & 1 else Kind.UNKNOWN)
     if word & 0xFC0007FF == 0x4C000021:  # blrl
         return Effect(Kind.LOST)
-    if word & 0xFFFF0000 == 0x38210000:  # addi r1, r1, n
-        return Effect(Kind.NEXT, moved=_signed(word, 16))
-    if word & 0xFFFF0003 == 0xE8210000:  # ld r1, n(r1)
+    if word & 0xFFE00000 == 0x38200000:  # addi r1, r, n
+        register = word >> 16 & 31
+        amount = _signed(word, 16)
+        return Effect(Kind.NEXT, moved=amount if register == 1 else None, base=(register, amount))
+    if word & 0xFC1F07FE == 0x7C010378:  # mr r1, r
+        return Effect(Kind.NEXT, moved=None, base=(word >> 21 & 31, 0))
+    if word & 0xFFE00003 == 0xE8200000:  # ld r1, n(r)
         return Effect(Kind.NEXT, moved=None)
     if word >> 26 == 58 and word & 3 == 0 and word >> 16 & 31 == 1:  # ld r, n(r1)
-        return Effect(Kind.NEXT, loaded=(word >> 21 & 31,))
+        return Effect(Kind.NEXT, loaded=((word >> 21 & 31, _signed(word & 0xFFFC, 16)),))
     return Effect(Kind.UNKNOWN) if word in (0, 0x7FE00008) else _PLAIN  # trap
-
-
-DECODERS: dict[str, Decoder] = {
-    "aarch64": aarch64,
-    "riscv64": riscv,
-    "riscv32": riscv,
-    "powerpc64": powerpc,
-}

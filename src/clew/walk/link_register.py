@@ -7,13 +7,12 @@ and only the interrupted frame can be in such a place.
 
 from __future__ import annotations
 
-from clew.arch import ByteOrder, Machine
-from clew.walk.leaf_code import DECODERS, Decoder, Effect, Kind
+from clew.arch import Default
+from clew.walk.calls import call_target
+from clew.walk.frame_code import may_have_changed_pointer
+from clew.walk.leaf import DECODERS, untouched_by_code
 from clew.walk.model import ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Outcome
-
-INSTRUCTIONS = 64
-"""How many instructions are followed. Leaf functions are short, and so are prologues and epilogues."""
 
 _PUSHING = ("x86-64", "i386")
 
@@ -28,8 +27,7 @@ def untouched(here: Here) -> Outcome:
         return None if here.module is not None else _called_nowhere(here)
     if machine.name in _PUSHING:
         return _x86(here)
-    decoder = DECODERS.get(machine.name)
-    return None if decoder is None else _followed(here, decoder)
+    return _by_code(here)
 
 
 def link_register(here: Here) -> Outcome:
@@ -39,7 +37,9 @@ def link_register(here: Here) -> Outcome:
     target = _link(here)
     if target is None or not here.around.called(target):
         return None
-    return _caller(here, target, here.keep(here.around.machine.frame_pointer), None)
+    # What the function has done to the frame pointer is only known where its code is not.
+    known = here.around.symbol_start(here.pc.address) is not None and here.around.machine.name in DECODERS
+    return _caller(here, target, {} if known else here.keep(here.around.machine.frame_pointer), None)
 
 
 def link_target(here: Here) -> int | None:
@@ -51,7 +51,18 @@ def link_target(here: Here) -> int | None:
 def _link(here: Here) -> int | None:
     register = here.around.machine.link_register
     value = None if register is None else here.value(register)
-    return None if value is None else here.around.return_target(value, signed=True)
+    target = None if value is None else here.around.return_target(value, signed=True)
+    return None if target is None or _has_returned(here, target) else target
+
+
+def _has_returned(here: Here, target: int) -> bool:
+    """Whether the link register is left over from a call that this very function made: the call is in it, and to another."""
+    start = here.around.symbol_start(here.pc.address)
+    if start is None or here.around.symbol_start(target - 1) != start:
+        return False
+    callee = call_target(target, here.around.machine, here.around.code)
+    # A function's second entry, behind what sets r2 up (ELF V2 ABI 3.4.1), is at most 64 bytes on.
+    return callee is None or not start <= callee & here.around.mask <= start + 64
 
 
 def _caller(here: Here, target: int, registers: dict[int, int], sp: int | None) -> Caller:
@@ -152,36 +163,22 @@ def _is_stub(code: bytes) -> bool:
     return jump[:2] in (b"\xff\x25", b"\xff\xa3") or (code[:1] == b"\x68" and code[5:6] in (b"\xe9", b"\xf2"))
 
 
-def _followed(here: Here, decode: Decoder) -> Outcome:
-    """Follows the code straight on: to a return by the link register, or to what saves it, it is intact until then."""
-    machine, address = here.around.machine, here.pc.address
-    moved: int | None = 0
-    loaded: set[int] = set()
-    for _ in range(INSTRUCTIONS):
-        effect = _decoded(here, decode, address)
-        if effect is None or effect.kind in (Kind.LOST, Kind.UNKNOWN):
-            return None
-        moved = None if moved is None or effect.moved is None else moved + effect.moved
-        loaded.update(effect.loaded)
-        if effect.kind in (Kind.RETURN, Kind.ENTRY):
-            target = link_target(here)
-            if target is None:
-                return None
-            # What is saved and loaded again keeps its value, but where it was saved is not known here.
-            whole = effect.kind is Kind.RETURN
-            registers = here.keep(machine.frame_pointer, callee_saved=whole)
-            registers = {number: value for number, value in registers.items() if number not in loaded}
-            sp = here.value(machine.stack_pointer)
-            return _caller(here, target, registers, None if sp is None or moved is None else sp + moved)
-        address = effect.target if effect.kind is Kind.JUMP else address + effect.size
-    return None
-
-
-def _decoded(here: Here, decode: Decoder, address: int) -> Effect | None:
-    data = here.around.code(address & here.around.mask, 4) or here.around.code(address & here.around.mask, 2)
-    return None if data is None else decode(int.from_bytes(data, _instruction_order(here.around.machine)), address)
-
-
-def _instruction_order(machine: Machine) -> ByteOrder:
-    # AArch64's and RISC-V's instructions are little-endian also where data are not.
-    return machine.byte_order if machine.name.startswith("powerpc") else "little"
+def _by_code(here: Here) -> Outcome:
+    """The caller, where the code proves that the link register has the return address."""
+    found = untouched_by_code(here)
+    target = None if found is None else link_target(here)
+    if found is None or target is None:
+        return None
+    machine = here.around.machine
+    sp = here.value(machine.stack_pointer)
+    kept = machine.frame_pointer
+    if not found.whole and may_have_changed_pointer(here):
+        kept = None
+    registers = here.keep(kept, callee_saved=found.whole)
+    for number, offset in found.saved.items():
+        registers.pop(number, None)
+        if sp is not None and offset is not None and machine.default(number) is Default.SAME_VALUE:
+            value = here.word(machine.register_name(number), sp + offset)
+            if value is not None:
+                registers[number] = value
+    return _caller(here, target, registers, None if sp is None or found.moved is None else sp + found.moved)

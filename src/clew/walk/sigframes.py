@@ -103,8 +103,10 @@ _PPC64 = (
 )
 
 # Register save area (160), the instruction (padded to 8), then for an rt frame siginfo (128) and ucontext, whose registers
-# are at + 40; for the old kind the signal mask and a pointer to the registers: psw mask, psw address, r0 to r15.
-_S390X_SLOTS = _run(0, 16, 16, 8)
+# are at + 40; for the old kind the signal mask and a pointer to the registers: psw mask, psw address, r0 to r15, 16 access
+# registers of 4 bytes, the floating-point control and padding, f0 to f15, in which leafs keep r11 and r15.
+_S390X_FLOATS = zip((0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), range(216, 344, 8), strict=True)
+_S390X_SLOTS = {**_run(0, 16, 16, 8), **{16 + number: offset for number, offset in _S390X_FLOATS}}
 _S390X = (
     _trampoline("0aad", 160 + 8 + 128 + 40, _S390X_SLOTS, 8),
     _trampoline("0a77", 160 + 8, _S390X_SLOTS, 8, pointer=0),

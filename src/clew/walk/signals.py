@@ -25,6 +25,8 @@ def _interrupted(here: Here, found: Trampoline, index: int) -> Outcome:
     machine, mask, word = here.around.machine, here.around.mask, here.around.word
     sp = here.value(machine.stack_pointer)
     if sp is None:
+        sp = _by_record(here)
+    if sp is None:
         name = machine.register_name(machine.stack_pointer)
         return Stop(End.UNKNOWN_REGISTER, f"a signal frame needs {name}, which is unknown")
     block = sp + found.places[index]
@@ -47,6 +49,34 @@ def _interrupted(here: Here, found: Trampoline, index: int) -> Outcome:
         registers[machine.program_counter] = pc
     sp = registers.get(machine.stack_pointer)
     return Caller(Interrupted(pc), Trust.SIGNAL, registers, cfa=sp, floor=sp)
+
+
+_FRAME_AND_LINK = 128 + 176 + 8 + 8 * 29
+_LARGEST = 1 << 16
+
+
+def _by_record(here: Here) -> int | None:
+    """The stack pointer at AArch64's trampoline where a chain of frame records led there, or None.
+
+    The kernel puts a record above its frame, which x29 points to: it is the interrupted x29 and x30, as they are in the
+    frame, too (arch/arm64/kernel/signal.c, setup_sigframe). How far below depends on the vector registers; not all of it need
+    be in the memory at hand.
+    """
+    pointer = here.value(29)
+    if here.around.machine.name != "aarch64" or not pointer or pointer % 16:
+        return None
+    record = here.around.memory.read(pointer, 16)
+    low = pointer if here.floor is None else max(here.floor, pointer - _LARGEST)
+    # The frame lies behind the frame of the handler, from which the chain came.
+    data = here.around.memory.read(low, pointer - low) if record is not None and low < pointer else None
+    if record is None or data is None:
+        return None
+    found = [
+        low + at - _FRAME_AND_LINK
+        for at in range(0, len(data) - 15)
+        if data.startswith(record, at) and not (low + at - _FRAME_AND_LINK) % 16 and at >= _FRAME_AND_LINK
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def behind_handler(here: Here, cfa: int | None) -> Caller | None:

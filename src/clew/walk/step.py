@@ -42,6 +42,7 @@ class Caller:
         cfa: the canonical frame address of the frame that was left, if the strategy knows it.
         rule: the rule by which it was left, if there was one.
         floor: the lowest address at which its part of the stack may begin; its stack pointer, when not given.
+        other_stack: whether the frame is known to be on another stack than the one that was left.
     """
 
     pc: CodeAddress
@@ -50,6 +51,7 @@ class Caller:
     cfa: int | None = None
     rule: Rule | None = None
     floor: int | None = None
+    other_stack: bool = False
 
     @property
     def from_signal(self) -> bool:

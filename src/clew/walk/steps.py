@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from clew.arch import Default, Machine
 from clew.errors import Error
@@ -21,18 +24,44 @@ from clew.native.stepbook import (
     UNDEFINED,
     StepBook,
 )
+from clew.native.stepper import ModuleMap, Stepper
 from clew.native.steptable import StepTable
-from clew.table import AtCfa, CfaPlus, InRegister, RegisterPlus, Rule, SameValue, Signing, Table, Undefined
-from clew.target.model import Module
-from clew.walk.bottom import code_of_bottoms, go_functions, is_go
+from clew.table import (
+    AtCfa,
+    CfaExpression,
+    CfaPlus,
+    InRegister,
+    RegisterPlus,
+    Rule,
+    SameValue,
+    Signing,
+    Table,
+    Undefined,
+)
+from clew.table.rule import CfaRule
+from clew.target.model import Module, Modules
+from clew.walk.bottom import code_of_bottoms, go_functions
+from clew.walk.go_files import go_names, is_go
+from clew.walk.go_rules import go_rule
+from clew.walk.go_stacks import NAMES
 from clew.walk.sigframes import trampolines_of
 from clew.walk.surroundings import Surroundings
 from clew.walk.widths import register_width
 
+Facts = tuple[int, bool, int, int, bool, int, int, int, bool]
+"""What a :class:`Stepper` has to know of a machine."""
+
 _NEVER = -1
+
+# What linkers write for the PLT of x86-64, whose stubs have 16 bytes and push a number on the way (ld's elf_x86_64_eh_frame_plt):
+# breg7 8, breg16 0, lit15, and, lit10 or lit11, ge, lit3, shl, plus.
+_PLT = re.compile(rb"\x77\x08\x80\x00\x3f\x1a([\x31-\x3f])\x2a\x33\x24\x22", re.DOTALL)
 
 _MOST_CODE = 1 << 22
 """Bytes of one row's code that are searched for a trampoline; a row of more is left to the general walker."""
+
+_MOST_SETS = 10_000
+"""Sets of known registers that are remembered. Real stacks have a few dozen."""
 
 _FEW = 256
 """As many bytes of a row's code are looked at one by one where there is no file."""
@@ -69,6 +98,17 @@ def _readable(around: Surroundings, address: int, size: int) -> Iterator[bytes |
             return
 
 
+def _base(cfa: CfaRule | None, machine: Machine) -> tuple[RegisterPlus, int] | None:
+    """A CFA as a register plus an offset, and the place in a stub of the PLT from which on it is 8 more; None for others."""
+    if isinstance(cfa, RegisterPlus):
+        return cfa, 0
+    if isinstance(cfa, CfaExpression) and machine.name == "x86-64":
+        match = _PLT.fullmatch(cfa.expression.data)
+        if match is not None:
+            return RegisterPlus(7, 8), match[1][0] - 0x30
+    return None
+
+
 @lru_cache(maxsize=32)
 def slots_of(machine: Machine) -> dict[int, int]:
     """The slot of each register that steps can tell, by its DWARF number: those that are as wide as an address."""
@@ -96,6 +136,10 @@ class Steps:
         self._tables: dict[Table, StepTable[Table]] = {}
         self._asked: dict[Table, int] = {}
         self._clean: dict[Table, bool] = {}
+        self._rows: WeakKeyDictionary[Modules, ModuleRows] = WeakKeyDictionary()
+        # Numbers and slots of the registers that are known, by their bits.
+        self._pairs: dict[int, list[tuple[int, int]]] = {}
+        self._steppers: dict[tuple[Facts, bool], Stepper] = {}
         # What the strategies before the table know code by.
         codes = {each.code for each in trampolines_of(machine)} | set(code_of_bottoms(machine))
         self._codes = re.compile(b"|".join(map(re.escape, sorted(codes)))) if codes else None
@@ -123,6 +167,29 @@ class Steps:
         kept = (slot for number, slot in self.slots.items() if self.machine.default(number) is Default.SAME_VALUE)
         return sum(1 << slot for slot in kept)
 
+    def stepper(self, facts: Facts, with_registers: bool) -> Stepper:
+        """A stepper; the same for the same facts, so that only one walk can be under way with it."""
+        found = self._steppers.get((facts, with_registers))
+        if found is None:
+            found = self._steppers[facts, with_registers] = Stepper(self.book, self.count, facts, with_registers)
+        return found
+
+    def pairs(self, known: int) -> list[tuple[int, int]]:
+        """(DWARF number, slot) of the registers whose slots' bits are set."""
+        found = self._pairs.get(known)
+        if found is None:
+            found = [(number, slot) for slot, number in self.numbers.items() if known >> slot & 1]
+            if len(self._pairs) < _MOST_SETS:
+                self._pairs[known] = found
+        return found
+
+    def rows_of(self, modules: Modules) -> ModuleRows:
+        """The rows of modules: the same for the same modules."""
+        found = self._rows.get(modules)
+        if found is None:
+            found = self._rows[modules] = ModuleRows(self, modules)
+        return found
+
     def table(self, table: Table) -> StepTable[Table]:
         """A table's rows."""
         found = self._tables.get(table)
@@ -135,7 +202,10 @@ class Steps:
         number = int(table.rule[row])
         if not number:
             return _NEVER
-        step = self._step(table.rules[number])
+        rule = table.rules[number]
+        if self.machine.name == "x86-64" and is_go(module):
+            rule = go_rule(module, table, int(table.start[row]), rule)
+        step = self._step(rule)
         if step <= 0 or self._is_special(table, module, row, around):
             return _NEVER
         return step
@@ -148,8 +218,10 @@ class Steps:
 
     def _encode(self, rule: Rule) -> int:
         machine, slots = self.machine, self.slots
-        if rule.signal_frame or not isinstance(rule.cfa, RegisterPlus) or rule.cfa.register not in slots:
+        base = _base(rule.cfa, machine)
+        if rule.signal_frame or base is None or base[0].register not in slots:
             return _NEVER
+        cfa, plt = base
         if rule.return_address not in slots or machine.return_address_offset:
             return _NEVER
         cells: list[tuple[int, int, int]] = []
@@ -181,9 +253,9 @@ class Steps:
             cells.append((slots[register], *cell))
         if not named and machine.default(rule.return_address) is Default.UNKNOWN:
             return _NEVER
-        if not -(1 << 62) < rule.cfa.offset < 1 << 62:
+        if not -(1 << 62) < cfa.offset < 1 << 62:
             return _NEVER
-        return self.book.add(slots[rule.cfa.register], rule.cfa.offset, slots[rule.return_address], flags, cells)
+        return self.book.add(slots[cfa.register], cfa.offset, slots[rule.return_address], flags, cells, plt)
 
     def _is_special(self, table: Table, module: Module, row: int, around: Surroundings) -> bool:
         """Whether a strategy that comes before the table may apply to an address of a row."""
@@ -194,6 +266,8 @@ class Steps:
             if isinstance(rule[rule.return_address], Undefined):
                 return True
             if any(low <= end and start < high for low, high, _ in go_functions(module)):
+                return True
+            if any(low <= end and start < high for low, (high, _) in go_names(module, NAMES).items()):
                 return True
         return self._may_be_known(table, module, start, end, around)
 
@@ -233,3 +307,47 @@ class Steps:
             return [(slots[number], value & mask) for number, value in registers.items()]
         except KeyError:
             return None
+
+
+class ModuleRows:
+    """The rows of a target's modules, as a stepper takes them.
+
+    Attributes:
+        modules: the modules by number.
+        map: the modules by address, for a stepper.
+        around: the target that is being walked.
+    """
+
+    around: Surroundings
+
+    def __init__(self, steps: Steps, modules: Modules) -> None:
+        self._steps = weakref.proxy(steps)
+        self.modules = list(modules)
+        self._numbers = {module: number for number, module in enumerate(self.modules)}
+        self._rules: dict[tuple[int, int], Rule] = {}
+        columns = ([getattr(each, name) for each in self.modules] for name in ("start", "end", "bias"))
+        starts, ends, biases = (np.array([value % (1 << 64) for value in column], np.uint64) for column in columns)
+        self.map = ModuleMap(weakref.proxy(self), starts, ends, biases)
+
+    def load(self, index: int) -> StepTable[Table] | None:
+        """The rows of the module with this number; the compiled core asks."""
+        table = self.modules[index].table
+        return None if table is None else self._steps.table(table)
+
+    def resolve(self, rows: StepTable[Table], index: int, row: int) -> int:
+        """The step of a row; the compiled core asks."""
+        step: int = self._steps.resolve(rows.owner, self.modules[index], row, self.around)
+        return step
+
+    def number(self, module: Module | None) -> int:
+        """The number of a module, or -1."""
+        return -1 if module is None else self._numbers.get(module, -1)
+
+    def rule(self, module: int, row: int) -> Rule:
+        """The rule of a row, by the numbers of module and row."""
+        rule = self._rules.get((module, row))
+        if rule is None:
+            table = self.modules[module].table
+            assert table is not None
+            rule = self._rules[module, row] = table.rules[int(table.rule[row])]
+        return rule

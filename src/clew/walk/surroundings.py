@@ -10,6 +10,7 @@ from clew.errors import Error
 from clew.table import Row, Rule
 from clew.target.model import Module, Target
 from clew.walk import calls
+from clew.walk.go_rules import go_row
 from clew.walk.model import CodeAddress
 from clew.walk.sigframes import Trampoline, trampolines_of
 
@@ -54,7 +55,11 @@ class Surroundings:
         if found is None:
             module = self.modules.at(address)
             table = None if module is None else module.table
-            row = None if module is None or table is None else table.lookup((address - module.bias) & self.mask)
+            row = None
+            if module is not None and table is not None:
+                place = (address - module.bias) & self.mask
+                row = table.lookup(place)
+                row = None if row is None else go_row(module, place, row)
             found = (module, row)
             _remember(self._rows, address, found)
         return found
@@ -74,14 +79,23 @@ class Surroundings:
 
     def symbol_start(self, address: int) -> int | None:
         """Where the function begins that has a symbol at an address, or None."""
+        extent = self.symbol_extent(address)
+        return None if extent is None else extent[0]
+
+    def symbol_extent(self, address: int) -> tuple[int, int] | None:
+        """Where the function begins and ends that has a symbol at an address, or None. The end is the start where the
+        symbol does not say."""
         module = self.modules.at(address)
         if module is None or module.image is None:
             return None
         try:
-            found = module.image.symbols().at((address - module.bias) & self.mask)
+            symbols = module.image.symbols()
+            found = symbols.at((address - module.bias) & self.mask)
+            size = 0 if found is None else int(symbols.size[found[0]])
         except Error:
             return None
-        return None if found is None else (address - found[1]) & self.mask
+        start = None if found is None else (address - found[1]) & self.mask
+        return None if start is None else (start, start + size)
 
     def starts_with(self, pc: CodeAddress, code: bytes) -> bool:
         """Whether the function of a pc begins with this code, after an ``endbr64``; or what begins at the very pc."""
@@ -170,6 +184,10 @@ class Surroundings:
     def called(self, address: int) -> bool:
         """Whether a call is known to stand before an address."""
         return bool(calls.stands_before(address, self.machine, self.code))
+
+    def certainly_returns_to(self, address: int) -> bool:
+        """Whether an address can hardly be anything else than a return address: of a call, or of a signal's handler."""
+        return self.called(address) or self.trampoline(address) is not None
 
     def trampoline(self, address: int) -> tuple[Trampoline, int] | None:
         """The signal trampoline that an address is in, by its bytes, and which of its instructions comes next."""

@@ -8,8 +8,10 @@ from dataclasses import replace
 from clew.errors import Error
 from clew.target.model import Target, Thread
 from clew.walk.apply import apply
-from clew.walk.bottom import bottom, context_bottom, go_bottom, is_go
+from clew.walk.bottom import bottom, context_bottom, go_bottom
 from clew.walk.frame_pointer import cfa_of_record, frame_pointer
+from clew.walk.go_files import is_go
+from clew.walk.go_stacks import go_stack
 from clew.walk.link_register import link_register, untouched
 from clew.walk.model import End, Frame, Interrupted, Stack, Trust
 from clew.walk.scan import scan as scan_stack
@@ -52,6 +54,7 @@ def by_synthesis(here: Here) -> Outcome:
 STRATEGIES: tuple[Strategy, ...] = (
     trampoline,
     go_bottom,
+    go_stack,
     context_bottom,
     by_table,
     by_synthesis,
@@ -201,7 +204,9 @@ def no_progress(here: Here, following: Here, caller: Caller, seen: set[tuple[int
     pc = following.pc.address
     if place(following) in seen:
         return Stop(End.NO_PROGRESS, f"the caller, at {pc:#x}, is a frame that is there already")
-    if caller.from_signal or here.floor is None or following.floor is None or following.floor >= here.floor:
+    if caller.from_signal or caller.other_stack or here.floor is None or following.floor is None:
+        return None
+    if following.floor >= here.floor:
         return None
     if here.limits is not None and here.on_own_stack:
         same = here.limits[0] <= following.floor

@@ -1,0 +1,149 @@
+"""Frames by name: the function that a frame is in, from every source of symbols that its module has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clew.errors import Error
+from clew.symbols import SYSTEM_DIRECTORY, DebugFile, FileNames, Name, PerfMap, find_debug_file
+
+if TYPE_CHECKING:
+    from clew.image import Image
+    from clew.target import Module, Target
+    from clew.walk import CodeAddress
+
+
+#: Names that are remembered.
+_MOST_NAMES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class FrameName:
+    """What a frame is called.
+
+    Attributes:
+        module: the file's path, or a name such as ``[vdso]``; None where the pc is in none.
+        build_id: the file's, if known.
+        address: the pc as an address of the file, if it is in one.
+        function: the function's name, or None where no symbol is known.
+        offset: how far the pc is behind the function's first byte.
+    """
+
+    module: str | None
+    build_id: bytes | None
+    address: int | None
+    function: str | None
+    offset: int
+
+
+@dataclass(slots=True)
+class ModuleNames:
+    """The symbols of one module.
+
+    Attributes:
+        names: them, or None where the module has no file.
+        debug: where its debug file is, or was looked for; None where it was not, because the file has all symbols itself.
+    """
+
+    names: FileNames | None
+    debug: DebugFile | None = None
+
+
+@dataclass
+class FrameNames:
+    """Names the frames of a target. It may have been closed. Modules that share a file share its names.
+
+    Args:
+        target: whose frames.
+        directories: where debug files are installed.
+        named: whether functions are named at all, or only modules.
+        raw: whether their names are as they stand in the file, rather than demangled.
+    """
+
+    target: Target
+    directories: Sequence[str] = (SYSTEM_DIRECTORY,)
+    named: bool = True
+    raw: bool = False
+    _known: dict[Image, ModuleNames] = field(default_factory=dict, repr=False)
+    _found: dict[tuple[Image | None, int], Name | None] = field(default_factory=dict, repr=False)
+    _map: PerfMap | None = None
+    _map_is_read: bool = False
+
+    def of(self, pc: CodeAddress, module: Module | None, *, in_call: bool = False) -> FrameName:
+        """The name of a frame.
+
+        Args:
+            in_call: whether the thread is in a system call there, whose instruction may be the last of its function.
+        """
+        name = self._at(pc.lookup, module) if self.named else None
+        if self.named and in_call and (name is None or name.offset == 0):
+            before = self._at(pc.lookup - 1, module)
+            name = None if before is None else Name(before.function, before.offset + 1)
+        function = None if name is None else name.function if self.raw else name.demangled
+        # A return address is one byte behind where it is looked up.
+        offset = 0 if name is None else name.offset + pc.address - pc.lookup
+        if module is None:
+            return FrameName(None, None, None, function, offset)
+        mask = (1 << self.target.machine.bits) - 1
+        return FrameName(module.name, build_id_of(module), (pc.address - module.bias) & mask, function, offset)
+
+    def symbols(self, module: Module) -> ModuleNames:
+        """Where the names of a module come from."""
+        image = module.image
+        if image is None:
+            return ModuleNames(None)
+        known = self._known.get(image)
+        if known is None:
+            known = self._known[image] = self._read(module, image)
+        return known
+
+    def _at(self, address: int, module: Module | None) -> Name | None:
+        image = None if module is None else module.image
+        if module is not None:
+            if image is None:
+                return None
+            address = (address - module.bias) & ((1 << self.target.machine.bits) - 1)
+        key = (image, address)
+        if key not in self._found:
+            if len(self._found) >= _MOST_NAMES:
+                self._found.clear()
+            self._found[key] = self._of_jit(address) if module is None else self._of_module(address, module)
+        return self._found[key]
+
+    def _of_module(self, address: int, module: Module) -> Name | None:
+        names = self.symbols(module).names
+        return None if names is None else names.at(address)
+
+    def _of_jit(self, address: int) -> Name | None:
+        """Code that a JIT compiler made has a name only where the process tells it."""
+        if not self._map_is_read:
+            self._map_is_read = True
+            if self.target.kind == "process" and self.target.process_id is not None:
+                self._map = PerfMap.of_process(self.target.process_id)
+        return None if self._map is None else self._map.at(address)
+
+    def _read(self, module: Module, image: Image) -> ModuleNames:
+        try:
+            if len(image.symbols("symtab")) or image.load_bias is not None:
+                return ModuleNames(FileNames(image))
+            debug = find_debug_file(
+                image, self.directories, build_id=module.build_id, path=module.name.removesuffix(" (deleted)")
+            )
+        except Error:
+            return ModuleNames(FileNames(image))
+        return ModuleNames(FileNames(image, debug.image), debug)
+
+
+def build_id_of(module: Module) -> bytes | None:
+    """The build id of a module: as the target has it, else as the file has it."""
+    if module.build_id is None and module.image is not None:
+        return module.image.build_id
+    return module.build_id
+
+
+def name_directories(debug: Iterable[str], sysroot: str | None) -> list[str]:
+    """Where debug files are: where the user says, then where they are installed."""
+    installed = [f"{sysroot.rstrip('/')}{SYSTEM_DIRECTORY}"] if sysroot else []
+    return list(dict.fromkeys([*debug, *installed, SYSTEM_DIRECTORY]))

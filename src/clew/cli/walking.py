@@ -1,0 +1,162 @@
+"""What ``stack`` and ``doctor`` share: opening what they are pointed at, and walking its threads while it is held."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from clew.cli.output import counted
+from clew.cli.target import missing_file
+from clew.errors import Error, NotFoundError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from clew.target import Target, Thread
+    from clew.target.perfdata import PerfData, Sample
+    from clew.walk import Stack
+
+#: How a recording begins, in either byte order.
+_RECORDINGS = (b"PERFILE2", b"2ELIFREP")
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A thread and its stack."""
+
+    thread: Thread
+    stack: Stack
+
+
+def add_stopped(parser: argparse.ArgumentParser, what: str) -> None:
+    """The target, and the options that say where its files are."""
+    parser.add_argument("target", metavar="TARGET", help=what)
+    parser.add_argument("--exe", metavar="FILE", help="the program that a core is of, whatever the core calls it")
+    parser.add_argument("--sysroot", metavar="DIR", help="the directory under which the files of a core are")
+    parser.add_argument(
+        "--debug-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="where else to look for files and for debug files, also by build id (may be repeated)",
+    )
+
+
+def open_stopped(options: argparse.Namespace) -> Target:
+    """The target that a command is pointed at.
+
+    Raises:
+        NotFoundError: there is no such file or process. Others: as :func:`clew.target.open_target`.
+    """
+    check_places(options)
+    # Before a process is held, not while it is: this takes longer than the walk.
+    import_module("clew.walk")
+    from clew.target import open_target
+
+    try:
+        return open_target(
+            options.target, exe=options.exe, sysroot=options.sysroot, debug_dirs=debug_directories(options)
+        )
+    except NotFoundError as error:
+        if error.file != options.target or os.path.lexists(options.target):
+            raise
+        missing = missing_file(options.target)
+        if "did you mean" not in (missing.hint or ""):
+            missing.hint = "name a process by its number, as `pgrep` tells it, or a file by its path"
+        raise missing from None
+
+
+def check_places(options: argparse.Namespace) -> None:
+    """Raises NotFoundError where a directory or file that the user names is not there."""
+    for name, directory in (("--sysroot", options.sysroot), *(("--debug-dir", each) for each in options.debug_dir)):
+        if directory is not None and not os.path.isdir(directory):
+            raise NotFoundError(f"{name} names no directory", file=directory, hint="check the path")
+    if options.exe is not None and not os.path.exists(options.exe):
+        raise missing_file(options.exe)
+
+
+def debug_directories(options: argparse.Namespace) -> list[str]:
+    """The directories that the user names, without slashes at the end."""
+    return [directory.rstrip("/") or "/" for directory in options.debug_dir]
+
+
+def title(options: argparse.Namespace, target: Target) -> str:
+    """How to call the target in messages."""
+    return f"process {target.process_id}" if target.kind == "process" else str(options.target)
+
+
+def chosen_threads(target: Target, wanted: Iterable[int]) -> list[Thread]:
+    """The threads of these numbers, in the target's order; all for none. Raises NotFoundError where one is not there."""
+    numbers = set(wanted)
+    if not numbers:
+        return list(target.threads)
+    found = [thread for thread in target.threads if thread.id in numbers]
+    missing = numbers - {thread.id for thread in found}
+    if missing:
+        there = ", ".join(str(thread.id) for thread in target.threads[:12])
+        more = len(target.threads) - 12
+        hint = f"it has {there}" + (f" and {counted(more, 'more thread')}" if more > 0 else "")
+        raise NotFoundError(f"there is no thread {min(missing)}", hint=hint if there else "it has no threads")
+    return found
+
+
+def walk_threads(
+    target: Target, threads: Sequence[Thread], *, limit: int | None = None, scan: bool = False
+) -> list[Walked]:
+    """The stacks of these threads. The one place where commands walk."""
+    from clew.walk import LIMIT, Walker
+
+    walker = Walker(target, limit=LIMIT if limit is None else limit, scan=scan)
+    return [Walked(thread, walker.walk(thread)) for thread in threads]
+
+
+def is_recording(path: str) -> bool:
+    """Whether a file is one that ``perf record`` wrote, by its first bytes. Digits are a process."""
+    if path.isascii() and path.isdigit():
+        return False
+    from clew.image.source import from_file
+
+    try:
+        source = from_file(path)
+    except Error:
+        # Whoever opens it says what is wrong.
+        return False
+    try:
+        return bytes(source.slice(0, 8)) in _RECORDINGS
+    finally:
+        source.close()
+
+
+def walk_samples(
+    data: PerfData, threads: Sequence[int] = (), *, scan: bool = False
+) -> Iterator[tuple[Sample, Stack | None]]:
+    """Every sample of a recording, or those of some threads, with its stack: None where it was not in a program.
+
+    The one place where commands walk samples.
+    """
+    from clew.walk import Walker
+
+    wanted = set(threads)
+    walkers: dict[int, Walker] = {}
+    for sample in data.samples():
+        if wanted and sample.thread_id not in wanted:
+            continue
+        if sample.thread is None:
+            yield sample, None
+            continue
+        walker = walkers.get(id(sample.process))
+        if walker is None:
+            walker = walkers[id(sample.process)] = Walker(sample.process.target, scan=scan)
+        yield sample, walker.walk(sample.thread)
+
+
+def let_go(target: Target) -> None:
+    """Closes the target: a process goes on. Raises Error where it ended while it was held, for then it was not all there."""
+    before = len(target.problems)
+    target.close()
+    # What a target says when it is closed is that there was nothing to let go any more.
+    if target.kind == "process" and len(target.problems) > before:
+        raise Error(target.problems[-1].message, hint="what was read of it is not to be relied on")

@@ -1,0 +1,22 @@
+"""Recordings of ``perf record``: samples with a copy of the stack, and what was loaded when each was taken.
+
+from clew.target import open_perf_data
+from clew.walk import Walker
+
+walkers = {}
+with open_perf_data("perf.data") as data:
+    for sample in data.samples():
+        if sample.thread is not None:
+            walker = walkers.setdefault(id(sample.process), None) or Walker(sample.process.target)
+            walkers[id(sample.process)] = walker
+            print(walker.walk(sample.thread).end)
+"""
+
+from __future__ import annotations
+
+from clew.target.perfdata.attributes import Event
+from clew.target.perfdata.memory import SampleMemory
+from clew.target.perfdata.opening import PerfData, open_perf_data
+from clew.target.perfdata.sample import Batch, Sample, SampledProcess
+
+__all__ = ["Batch", "Event", "PerfData", "Sample", "SampleMemory", "SampledProcess", "open_perf_data"]

@@ -1,0 +1,88 @@
+"""The file through sliding windows, so that one of any size takes little memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+
+from clew.errors import Error, FormatError, NotFoundError
+
+WINDOW = 1 << 24
+"""How many bytes of the file are mapped at once."""
+
+
+class Windows:
+    """A file, of which one part after another is mapped.
+
+    The mapping follows the file: do not cut it short while it is read.
+
+    Attributes:
+        name: the file's name.
+        size: its size when it was opened.
+
+    Raises:
+        NotFoundError: there is no such file.
+        FormatError: it is no regular file, or empty.
+        Error: it may not be read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fsdecode(path)
+        self._descriptor = -1
+        try:
+            # A FIFO without a writer would otherwise block here for ever.
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            status = os.fstat(self._descriptor)
+        except FileNotFoundError:
+            raise NotFoundError("there is no such file", file=self.name, hint="check the path") from None
+        except OSError as error:
+            self.close()
+            raise Error(f"cannot open the file: {error.strerror}", file=self.name) from None
+        except ValueError:
+            raise NotFoundError(
+                "a file name cannot hold a null character", file=self.name.replace("\0", "\\0")
+            ) from None
+        self.size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise FormatError("this is not a regular file", file=self.name, hint="copy its contents to a file first")
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A copy of up to ``size`` bytes: those that are there."""
+        size = min(size, self.size - offset)
+        if offset < 0 or size <= 0 or self._descriptor < 0:
+            return b""
+        try:
+            return os.pread(self._descriptor, size, offset)
+        except OSError as error:
+            raise Error(f"the file cannot be read: {error.strerror}", file=self.name, offset=offset) from None
+
+    def window(self, offset: int, end: int) -> memoryview:
+        """The bytes from ``offset`` up to ``end``, at most :data:`WINDOW`. They stay valid as long as somebody has them.
+
+        Raises:
+            Error: the file was closed, or cannot be read.
+        """
+        if self._descriptor < 0:
+            raise Error("the file is closed", file=self.name)
+        slack = offset % mmap.ALLOCATIONGRANULARITY
+        size = min(end, self.size) - offset
+        size = min(size, WINDOW)
+        if size <= 0:
+            return memoryview(b"")
+        try:
+            mapping = mmap.mmap(self._descriptor, size + slack, prot=mmap.PROT_READ, offset=offset - slack)
+        except (OSError, ValueError, OverflowError):
+            # Some file systems cannot map.
+            return memoryview(self.read(offset, size))
+        return memoryview(mapping)[slack:]
+
+    def close(self) -> None:
+        """Let go of the file; windows that were handed out stay valid."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,95 @@
+"""What a function's code does with the frame pointer, on machines where a few instructions tell: AArch64 and RISC-V.
+
+A chain of frame records skips a function that sets no record up, without a word; and a register that is free for anything
+where no records are may be zero. The code tells, where the function's symbol says which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clew.walk.leaf import DECODERS, decoded
+from clew.walk.step import Here
+
+_BODY = 4096
+"""How many bytes of a function are looked at."""
+
+_PROLOGUE = 512
+"""How many bytes before the pc."""
+
+
+def sets_record_up(here: Here) -> bool:
+    """Whether the function at the pc may point the frame pointer at a record of its own."""
+    extent = here.around.symbol_extent(here.pc.lookup)
+    if here.around.machine.name not in _TOLD or extent is None or not 0 < extent[1] - extent[0] <= _BODY:
+        return True
+    words = list(_words(here, *extent))
+    # Code that cannot be read to its end says nothing.
+    if not words or words[-1][0] + 4 < extent[1]:
+        return True
+    return any(_sets_up(here.around.machine.name, word) for _, word in words)
+
+
+def clears_pointer(here: Here) -> bool:
+    """Whether the function at the pc may have cleared the frame pointer before it, as start-up code does."""
+    extent = here.around.symbol_extent(here.pc.lookup)
+    if here.around.machine.name not in _TOLD or extent is None or here.pc.address - extent[0] > _PROLOGUE:
+        return True
+    zero = _ZERO[here.around.machine.name]
+    return any(word in zero or word & 0xFFFF in zero for _, word in _words(here, extent[0], here.pc.address))
+
+
+def may_have_changed_pointer(here: Here) -> bool:
+    """Whether an instruction between the function's start and the pc may have written the frame pointer."""
+    extent = here.around.symbol_extent(here.pc.lookup)
+    if here.around.machine.name not in _TOLD or extent is None:
+        return False
+    if here.pc.address - extent[0] > _PROLOGUE:
+        return True
+    return any(_writes(here.around.machine.name, word) for _, word in _words(here, extent[0], here.pc.address))
+
+
+_TOLD = ("aarch64", "riscv64", "riscv32")
+
+_ZERO = {
+    "aarch64": (0xD280001D, 0xAA1F03FD),  # mov x29, #0; mov x29, xzr
+    "riscv64": (0x4401, 0x00000413),  # c.li s0, 0; li s0, 0
+    "riscv32": (0x4401, 0x00000413),
+}
+
+
+def _words(here: Here, start: int, end: int) -> Iterator[tuple[int, int]]:
+    decode = DECODERS[here.around.machine.name]
+    address = start
+    while address < end:
+        effect = decoded(here, decode, address)
+        data = None if effect is None else here.around.code(address, effect.size)
+        if effect is None or data is None:
+            return
+        yield address, int.from_bytes(data, "little")
+        address += effect.size
+
+
+def _sets_up(machine: str, word: int) -> bool:
+    if machine == "aarch64":
+        return word & 0xFF8003FF == 0x910003FD  # add x29, sp, #n
+    if word & 3 != 3:
+        return word & 0xE01F == 0 and word != 0  # c.addi4spn s0, sp, n
+    return word & 0xFFFFF == 0x10413  # addi s0, sp, n
+
+
+def _writes(machine: str, word: int) -> bool:
+    """Whether x29, or s0, is the destination. It may say so of an instruction that has none."""
+    if machine == "aarch64":
+        if word & 0x0A000000 == 0x08000000:  # loads and stores
+            load = word >> 22 & 3 if word & 0x38000000 == 0x38000000 else word >> 22 & 1
+            return bool(load) and 29 in (word & 31, word >> 10 & 31)
+        return word & 31 == 29
+    if word & 3 == 3:
+        return word >> 7 & 31 == 8 and word & 0x7F not in (0x23, 0x27, 0x63)  # not stores, branches
+    function, quadrant = word >> 13, word & 3
+    if quadrant == 0:
+        return function < 4 and word >> 2 & 7 == 0
+    if quadrant == 1:
+        return word >> 7 & 7 == 0 if function == 4 else word >> 7 & 31 == 8 and function < 4
+    return word >> 7 & 31 == 8 and function < 5

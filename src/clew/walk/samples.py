@@ -1,0 +1,152 @@
+"""Walks the samples of a recording, batch after batch, without an object for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.arch import Machine
+from clew.native.perf_records import NONE
+from clew.native.sampler import SampleColumns
+from clew.native.stepper import COPY_END, FULL, OUTERMOST_FRAME, UNUSUAL
+from clew.target.perfdata import Batch, PerfData
+from clew.target.perfdata.records import MISC_CPUMODE, MISC_KERNEL
+from clew.target.perfdata.registers import SYSCALL_RETURN, register_plan
+from clew.walk.fast import FastWalker
+from clew.walk.frames import Frames
+from clew.walk.model import End
+from clew.walk.step import WORK
+from clew.walk.steps import Steps
+from clew.walk.walker import LIMIT
+
+ENDS = tuple(End)
+"""The reasons by number, as in :attr:`SampleStacks.end`."""
+
+NO_STACK = 255
+"""In place of a reason: the sample has nothing of a program, such as those of the kernel's own threads."""
+
+_NUMBER = {end: number for number, end in enumerate(ENDS)}
+_BY_REASON = np.full(256, NO_STACK, np.uint8)
+for _reason, _end in ((OUTERMOST_FRAME, End.ENTRY), (FULL, End.LIMIT), (COPY_END, End.STACK_COPY_END)):
+    _BY_REASON[_reason] = _NUMBER[_end]
+
+
+@dataclass(eq=False)
+class SampleStacks:
+    """The stacks of a batch's samples, as columns.
+
+    Attributes:
+        batch: the samples.
+        first, size (u4): each sample's frames, innermost first, in the columns below.
+        end (u1): why it ended: an index in :data:`ENDS`, or ``NO_STACK``.
+        pc (u8): each frame's pc. The first of a sample was interrupted; the others are mostly return addresses.
+        module (i4): index in ``batch.data.state(...).target.modules`` of what it is in, or -1.
+        details: reasons in words, by the sample's number, of stacks for which the general walker was asked.
+    """
+
+    batch: Batch
+    first: npt.NDArray[np.uint32]
+    size: npt.NDArray[np.uint32]
+    end: npt.NDArray[np.uint8]
+    pc: npt.NDArray[np.uint64]
+    module: npt.NDArray[np.int32]
+    details: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def pcs(self, index: int) -> npt.NDArray[np.uint64]:
+        """The pcs of a sample's frames."""
+        return self.pc[self.first[index] : self.first[index] + self.size[index]]
+
+
+class SampleWalker:
+    """Walks samples.
+
+    Args:
+        data: the recording that they are of.
+        limit: the most frames of a stack.
+    """
+
+    def __init__(self, data: PerfData, *, limit: int = LIMIT) -> None:
+        self.data = data
+        self.limit = limit
+        self._steps: dict[Machine, Steps] = {}
+        self._walkers: dict[int, FastWalker] = {}
+
+    def walker(self, state: int) -> FastWalker:
+        """What walks the samples of one state of a process."""
+        found = self._walkers.get(state)
+        if found is None:
+            target = self.data.state(state).target
+            steps = self._steps.get(target.machine)
+            if steps is None:
+                steps = self._steps[target.machine] = Steps(target.machine)
+            found = self._walkers[state] = FastWalker(target, limit=self.limit, steps=steps)
+        return found
+
+    def walk(self, batch: Batch) -> SampleStacks:
+        """The stacks of a batch's samples."""
+        columns = SampleColumns(len(batch))
+        pending: list[int] = []
+        # State, event and kind of registers as one number.
+        events = len(self.data.events)
+        kinds, kind = np.unique((batch.state * events + batch.event) * 4 + batch.abi, return_inverse=True)
+        order = np.argsort(kind, kind="stable").astype(np.int64)
+        bounds = np.searchsorted(kind[order], np.arange(len(kinds) + 1))
+        in_kernel = (batch.misc & MISC_CPUMODE == MISC_KERNEL).astype(np.uint8)
+        looking: set[int] = set()
+        for number, key in enumerate(kinds.tolist()):
+            state, event, abi = key // 4 // events, key // 4 % events, key % 4
+            which = order[bounds[number] : bounds[number + 1]]
+            walker = self.walker(state)
+            plan = register_plan(self.data.machine, self.data.events[event].sample_regs_user, abi)
+            stepper = walker.stepper(False)
+            if not abi or stepper is None or NONE in (plan.pc, plan.sp):
+                pending.extend(which.tolist())
+                continue
+            if id(stepper) not in looking:
+                looking.add(id(stepper))
+                stepper.look(0, batch.buffer, 0, 0)
+            slots = np.array([walker.steps.slots.get(each, 255) for each in plan.order], np.uint8)
+            columns.walk(
+                stepper,
+                walker.rows.map,
+                which,
+                batch.sp,
+                batch.stack_offset,
+                batch.stack_size,
+                batch.registers_offset,
+                in_kernel,
+                slots,
+                walker.steps.slots.get(SYSCALL_RETURN.get(walker.target.machine.name, -1), 255),
+                self.limit,
+                WORK,
+            )
+            pending.extend(which[columns.reasons()[which] == UNUSUAL].tolist())
+        return self._finish(batch, columns, pending)
+
+    def _finish(self, batch: Batch, columns: SampleColumns, pending: list[int]) -> SampleStacks:
+        """The stacks that the compiled core could not walk to their end."""
+        others: dict[int, int] = {}
+        details: dict[int, str] = {}
+        for index in sorted(pending):
+            thread = batch.show(index)
+            if thread is None:
+                others[index] = NO_STACK
+                continue
+            walker = self.walker(int(batch.state[index]))
+            stack = walker.walk(thread)
+            if isinstance(stack.frames, Frames):
+                columns.put(index, UNUSUAL, stack.frames.pcs, stack.frames.modules(walker.rows.number))
+            else:
+                pcs = [frame.pc.address for frame in stack.frames]
+                columns.put(index, UNUSUAL, pcs, [walker.rows.number(frame.module) for frame in stack.frames])
+            others[index] = _NUMBER[stack.end]
+            details[index] = stack.detail
+        first, size, reason, pc, module = columns.columns()
+        end = _BY_REASON[reason]
+        end[list(others)] = list(others.values())
+        return SampleStacks(batch, first, size, end, pc, module, details)

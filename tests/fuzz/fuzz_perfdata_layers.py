@@ -1,0 +1,57 @@
+"""Opens any bytes as a recording of perf, and walks its samples."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from fuzz_target_inputs import folder
+
+from clew.errors import Error
+from clew.target.perfdata import PerfData, open_perf_data
+from clew.walk import Walker
+
+MOST = 40
+
+
+def read_recording(data: bytes) -> None:
+    """The bytes as a recording. What raises clew.Error is passed over."""
+    path = folder() / "input"
+    path.write_bytes(data)
+    try:
+        recording = open_perf_data(path, sysroot=folder())
+    except Error:
+        return
+    with recording:
+        walk_samples(recording)
+        for problem in recording.problems:
+            str(problem)
+        assert len(recording.problems) <= 1000
+
+
+def walk_samples(recording: PerfData) -> None:
+    """Each walk ends with a reason; batches say what samples say."""
+    walkers: dict[int, Walker] = {}
+    try:
+        columns = [(pid, time, state) for each in recording.batches() for pid, time, state in _columns(each)]
+    except Error:
+        return
+    for index, sample in enumerate(islice(recording.samples(), MOST)):
+        pid, time, state = columns[index]
+        process = recording.state(state)
+        assert (sample.process, sample.process.pid, sample.time) == (process, pid, time)
+        memory = process.memory
+        assert memory.read(memory.stack_end, 1) is None or process.target.modules.at(memory.stack_end) is not None
+        if sample.thread is None:
+            continue
+        if state not in walkers:
+            walkers[state] = Walker(process.target, limit=100)
+        stack = walkers[state].walk(sample.thread)
+        assert 0 < len(stack.frames) <= 100
+        assert stack.detail
+    for process in {id(walker): walker.target for walker in walkers.values()}.values():
+        for module in process.modules[:MOST]:
+            assert module.start < module.end
+
+
+def _columns(batch) -> zip[tuple[int, int, int]]:  # type: ignore[no-untyped-def]
+    return zip(batch.pid.tolist(), batch.time.tolist(), batch.state.tolist(), strict=True)

@@ -1,0 +1,3 @@
+module walked
+
+go 1.21
