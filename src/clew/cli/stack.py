@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         return run_samples(options)
     with open_stopped(options) as target:
         threads = chosen_threads(target, options.thread)
-        stacks = walk_threads(target, threads, limit=options.limit, scan=options.scan)
+        stacks = walk_threads(target, threads, limit=options.limit, scan=options.scan, reads=options.why)
         let_go(target)
     return _print(options, target, stacks)
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from clew.cli.output import Palette, palette, print_json, printable, problems_json, report
 from clew.cli.stack_names import FrameNames, name_directories
 from clew.cli.stack_text import PLAIN, Row, aligned, end_line, left_out
-from clew.cli.walking import check_places, debug_directories, walk_samples
+from clew.cli.walking import check_places, debug_directories
 from clew.errors import NotFoundError, UsageError
-from clew.walk.model import End, Trust
+from clew.walk.model import End, Interrupted, ReturnAddress, Trust
+from clew.walk.samples import ENDS, NO_STACK, SampleWalker
 
 if TYPE_CHECKING:
-    from clew.target import Module
+    from clew.arch import Machine
+    from clew.target import Module, Target
     from clew.target.perfdata import PerfData
-    from clew.walk import Frame, Stack
+    from clew.walk import CodeAddress, SampleStacks, Stack
 
 _SHOWN = 20
 _MOST_STACKS = 1 << 18
@@ -66,26 +70,48 @@ class Folded:
         Args:
             in_call: whether the thread is in a system call.
         """
-        self.ends[stack.end] += 1
         numbers = tuple(
-            self._number(frame, names, in_call=in_call and index == 0) for index, frame in enumerate(stack.frames)
+            self._number(frame.pc, frame.module, frame.trust, names, in_call=in_call and index == 0)
+            for index, frame in enumerate(stack.frames)
         )
-        self.counts[numbers, stack.end] += 1
+        self.count(numbers, stack.end, 1)
+
+    def add_pcs(
+        self,
+        pcs: Sequence[int],
+        modules: Sequence[Module | None],
+        end: End,
+        count: int,
+        names: FrameNames,
+        in_call: bool,
+    ) -> None:
+        """Count a stack that was found by tables alone, so many times."""
+        numbers = [
+            self._number(ReturnAddress(pc), module, Trust.CFI, names, in_call=False)
+            for pc, module in zip(pcs[1:], modules[1:], strict=True)
+        ]
+        first = self._number(Interrupted(pcs[0]), modules[0], Trust.CONTEXT, names, in_call=in_call)
+        self.count((first, *numbers), end, count)
+
+    def count(self, numbers: tuple[int, ...], end: End, count: int) -> None:
+        """Count a stack by the numbers of its places."""
+        self.ends[end] += count
+        self.counts[numbers, end] += count
         if len(self.counts) > _MOST_STACKS:
             often = Counter({key: count for key, count in self.counts.items() if count > 1})
             self.rare += len(self.counts) - len(often)
             self.counts = often
 
-    def _number(self, frame: Frame, names: FrameNames, *, in_call: bool) -> int:
+    def _number(self, pc: CodeAddress, module: Module | None, trust: Trust, names: FrameNames, *, in_call: bool) -> int:
         """The number of a frame's place."""
         # What is only true of an interrupted call is not remembered.
-        trust = None if frame.trust in PLAIN else frame.trust
-        key = (frame.module, frame.pc.address, frame.pc.lookup, trust)
+        shown = None if trust in PLAIN else trust
+        key = (module, pc.address, pc.lookup, shown)
         number = None if in_call else self._known.get(key)
         if number is None:
-            name = names.of(frame.pc, frame.module, in_call=in_call)
-            address = name.address if name.module is not None else frame.pc.address
-            place = Place(name.function, name.module, None if name.function else address, name.build_id, trust)
+            name = names.of(pc, module, in_call=in_call)
+            address = name.address if name.module is not None else pc.address
+            place = Place(name.function, name.module, None if name.function else address, name.build_id, shown)
             number = self._numbers.get(place)
             if number is None:
                 number = self._numbers[place] = len(self.places)
@@ -127,20 +153,64 @@ def run(options: argparse.Namespace) -> int:
 def fold(options: argparse.Namespace, data: PerfData) -> Folded:
     """The stacks of a recording, counted."""
     directories = name_directories(debug_directories(options), options.sysroot)
-    folded = Folded()
-    by_machine: dict[object, FrameNames] = {}
-    for sample, stack in walk_samples(data, options.thread, scan=options.scan):
-        folded.samples += 1
-        if stack is None:
-            folded.outside += 1
-            continue
-        target = sample.process.target
-        names = by_machine.get(target.machine)
-        if names is None:
-            names = FrameNames(target, directories, named=not options.no_names, raw=options.raw_names)
-            by_machine[target.machine] = names
-        folded.add(stack, names, in_call=sample.thread is not None and sample.thread.interrupted_call)
-    return folded
+    folding = _Folding(data, SampleWalker(data, scan=options.scan), Folded())
+    for batch in data.batches():
+        stacks = folding.walker.walk(batch)
+        chosen = np.isin(batch.tid, options.thread) if options.thread else np.ones(len(batch), bool)
+        for index in np.flatnonzero(chosen).tolist():
+            target = data.state(int(batch.state[index])).target
+            if target.machine not in folding.names:
+                folding.names[target.machine] = FrameNames(
+                    target, directories, named=not options.no_names, raw=options.raw_names
+                )
+            folding.add(stacks, index, target)
+        folding.flush()
+    return folding.folded
+
+
+@dataclass
+class _Folding:
+    """Stacks on the way to be counted: equal ones of a batch are named once."""
+
+    data: PerfData
+    walker: SampleWalker
+    folded: Folded
+    names: dict[Machine, FrameNames] = field(default_factory=dict)
+    _equal: dict[tuple[int, bool, int, bytes], list[Any]] = field(default_factory=dict)
+
+    def add(self, stacks: SampleStacks, index: int, target: Target) -> None:
+        """Takes a sample's stack."""
+        self.folded.samples += 1
+        end = int(stacks.end[index])
+        if end == NO_STACK:
+            self.folded.outside += 1
+            return
+        in_call = bool(stacks.in_call[index])
+        other = stacks.others.get(index)
+        if other is not None:
+            # Each for itself, in its turn: what is equally frequent is shown in the order in which it came.
+            self._equal[-1 - index, in_call, end, b""] = [other, target.machine]
+            return
+        pcs = stacks.pcs(index)
+        key = (int(stacks.batch.state[index]), in_call, end, pcs.tobytes())
+        known = self._equal.get(key)
+        if known is None:
+            first = int(stacks.first[index])
+            numbers = stacks.module[first : first + len(pcs)].tolist()
+            modules = self.walker.walker(key[0]).rows.modules
+            self._equal[key] = [1, pcs.tolist(), [modules[number] for number in numbers], target.machine]
+        else:
+            known[0] += 1
+
+    def flush(self) -> None:
+        """Counts what was taken."""
+        for (number, in_call, end, _), found in self._equal.items():
+            if number < 0:
+                self.folded.add(found[0], self.names[found[1]], in_call=in_call)
+            else:
+                count, pcs, modules, machine = found
+                self.folded.add_pcs(pcs, modules, ENDS[end], count, self.names[machine], in_call)
+        self._equal.clear()
 
 
 def _text(options: argparse.Namespace, data: PerfData, folded: Folded, limit: int, colours: Palette) -> Iterator[str]:

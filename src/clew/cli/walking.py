@@ -15,6 +15,7 @@ from clew.errors import Error, NotFoundError
 if TYPE_CHECKING:
     import argparse
 
+    from clew.arch import Machine
     from clew.target import Target, Thread
     from clew.target.perfdata import PerfData, Sample
     from clew.walk import Stack
@@ -104,12 +105,13 @@ def chosen_threads(target: Target, wanted: Iterable[int]) -> list[Thread]:
 
 
 def walk_threads(
-    target: Target, threads: Sequence[Thread], *, limit: int | None = None, scan: bool = False
+    target: Target, threads: Sequence[Thread], *, limit: int | None = None, scan: bool = False, reads: bool = False
 ) -> list[Walked]:
-    """The stacks of these threads. The one place where commands walk."""
-    from clew.walk import LIMIT, Walker
+    """The stacks of these threads; with ``reads``, their frames say what was read. The one place where commands walk."""
+    from clew.walk import LIMIT, FastWalker, Walker
 
-    walker = Walker(target, limit=LIMIT if limit is None else limit, scan=scan)
+    kind = Walker if reads else FastWalker
+    walker = kind(target, limit=LIMIT if limit is None else limit, scan=scan)
     return [Walked(thread, walker.walk(thread)) for thread in threads]
 
 
@@ -130,26 +132,22 @@ def is_recording(path: str) -> bool:
         source.close()
 
 
-def walk_samples(
-    data: PerfData, threads: Sequence[int] = (), *, scan: bool = False
-) -> Iterator[tuple[Sample, Stack | None]]:
-    """Every sample of a recording, or those of some threads, with its stack: None where it was not in a program.
+def walk_samples(data: PerfData) -> Iterator[tuple[Sample, Stack | None]]:
+    """Every sample of a recording with its stack: None where it was not in a program."""
+    from clew.walk import FastWalker
+    from clew.walk.steps import Steps
 
-    The one place where commands walk samples.
-    """
-    from clew.walk import Walker
-
-    wanted = set(threads)
-    walkers: dict[int, Walker] = {}
+    steps: dict[Machine, Steps] = {}
+    walkers: dict[int, FastWalker] = {}
     for sample in data.samples():
-        if wanted and sample.thread_id not in wanted:
-            continue
         if sample.thread is None:
             yield sample, None
             continue
+        target = sample.process.target
         walker = walkers.get(id(sample.process))
         if walker is None:
-            walker = walkers[id(sample.process)] = Walker(sample.process.target, scan=scan)
+            own = steps.setdefault(target.machine, Steps(target.machine))
+            walker = walkers[id(sample.process)] = FastWalker(target, steps=own)
         yield sample, walker.walk(sample.thread)
 
 

@@ -5,5 +5,5 @@ cdef class SampleColumns:
     cdef uint64_t[::1] pcs
     cdef int32_t[::1] modules
     cdef uint32_t[::1] first, size
-    cdef uint8_t[::1] reason
+    cdef uint8_t[::1] reason, in_call
     cdef int reserve(self, size_t more) except -1

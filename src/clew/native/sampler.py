@@ -28,7 +28,8 @@ class SampleColumns:
     def __init__(self, count):
         self.used = 0
         self.pcs, self.modules = empty(32 * count + 64, "u8"), empty(32 * count + 64, "i4")
-        self.first, self.size, self.reason = zeros(count, "u4"), zeros(count, "u4"), zeros(count, "u1")
+        self.first, self.size = zeros(count, "u4"), zeros(count, "u4")
+        self.reason, self.in_call = zeros(count, "u1"), zeros(count, "u1")
 
     def walk(
         self,
@@ -64,6 +65,7 @@ class SampleColumns:
             stepper.restarted = restarted[index] and (
                 witness >= 64 or not stepper.known >> witness & 1 or stepper.value[witness] == stepper.pc
             )
+            self.in_call[index] = stepper.restarted
             stepper.work = work
             self.reason[index] = stepper.go(modules, limit)
             self.first[index] = self.used
@@ -80,8 +82,9 @@ class SampleColumns:
         """The reasons (u1) so far."""
         return np.asarray(self.reason)
 
-    def put(self, index, reason, pcs, modules):
+    def put(self, index, reason, in_call, pcs, modules):
         """Says what another walker found for a sample."""
+        self.in_call[index] = in_call
         self.first[index], self.size[index], self.reason[index] = self.used, len(pcs), reason
         self.reserve(len(pcs))
         for pc, module in zip(pcs, modules):
@@ -89,11 +92,13 @@ class SampleColumns:
             self.used += 1
 
     def columns(self):
-        """First frame and number of frames (u4) and reason (u1) of each sample; pc (u8) and module (i4) of each frame."""
+        """First frame and number of frames (u4), reason and whether in a system call (u1) of each sample; pc (u8) and module
+        (i4) of each frame."""
         return (
             np.asarray(self.first),
             np.asarray(self.size),
             np.asarray(self.reason),
+            np.asarray(self.in_call),
             np.asarray(self.pcs)[: self.used],
             np.asarray(self.modules)[: self.used],
         )

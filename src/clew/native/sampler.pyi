@@ -23,12 +23,13 @@ class SampleColumns:
         work: int,
     ) -> None: ...
     def reasons(self) -> npt.NDArray[np.uint8]: ...
-    def put(self, index: int, reason: int, pcs: Sequence[int], modules: Iterable[int]) -> None: ...
+    def put(self, index: int, reason: int, in_call: bool, pcs: Sequence[int], modules: Iterable[int]) -> None: ...
     def columns(
         self,
     ) -> tuple[
         npt.NDArray[np.uint32],
         npt.NDArray[np.uint32],
+        npt.NDArray[np.uint8],
         npt.NDArray[np.uint8],
         npt.NDArray[np.uint64],
         npt.NDArray[np.int32],

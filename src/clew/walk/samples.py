@@ -16,7 +16,7 @@ from clew.target.perfdata.records import MISC_CPUMODE, MISC_KERNEL
 from clew.target.perfdata.registers import SYSCALL_RETURN, register_plan
 from clew.walk.fast import FastWalker
 from clew.walk.frames import Frames
-from clew.walk.model import End
+from clew.walk.model import End, Stack
 from clew.walk.step import WORK
 from clew.walk.steps import Steps
 from clew.walk.walker import LIMIT
@@ -41,18 +41,21 @@ class SampleStacks:
         batch: the samples.
         first, size (u4): each sample's frames, innermost first, in the columns below.
         end (u1): why it ended: an index in :data:`ENDS`, or ``NO_STACK``.
+        in_call (u1): whether a system call may stand before the first frame's pc.
         pc (u8): each frame's pc. The first of a sample was interrupted; the others are mostly return addresses.
         module (i4): index in ``batch.data.state(...).target.modules`` of what it is in, or -1.
-        details: reasons in words, by the sample's number, of stacks for which the general walker was asked.
+        others: by the sample's number, the stacks for which the general walker was asked: there, frames may have been found
+            in another way than by the table, and pcs other than the first may be interrupted ones.
     """
 
     batch: Batch
     first: npt.NDArray[np.uint32]
     size: npt.NDArray[np.uint32]
     end: npt.NDArray[np.uint8]
+    in_call: npt.NDArray[np.uint8]
     pc: npt.NDArray[np.uint64]
     module: npt.NDArray[np.int32]
-    details: dict[int, str] = field(default_factory=dict)
+    others: dict[int, Stack] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.size)
@@ -68,11 +71,13 @@ class SampleWalker:
     Args:
         data: the recording that they are of.
         limit: the most frames of a stack.
+        scan: whether to look for return addresses on the stack where nothing else helps.
     """
 
-    def __init__(self, data: PerfData, *, limit: int = LIMIT) -> None:
+    def __init__(self, data: PerfData, *, limit: int = LIMIT, scan: bool = False) -> None:
         self.data = data
         self.limit = limit
+        self.scan = scan
         self._steps: dict[Machine, Steps] = {}
         self._walkers: dict[int, FastWalker] = {}
 
@@ -84,7 +89,7 @@ class SampleWalker:
             steps = self._steps.get(target.machine)
             if steps is None:
                 steps = self._steps[target.machine] = Steps(target.machine)
-            found = self._walkers[state] = FastWalker(target, limit=self.limit, steps=steps)
+            found = self._walkers[state] = FastWalker(target, limit=self.limit, scan=self.scan, steps=steps)
         return found
 
     def walk(self, batch: Batch) -> SampleStacks:
@@ -130,23 +135,25 @@ class SampleWalker:
 
     def _finish(self, batch: Batch, columns: SampleColumns, pending: list[int]) -> SampleStacks:
         """The stacks that the compiled core could not walk to their end."""
-        others: dict[int, int] = {}
-        details: dict[int, str] = {}
+        others: dict[int, Stack] = {}
+        ends: dict[int, int] = {}
         for index in sorted(pending):
             thread = batch.show(index)
             if thread is None:
-                others[index] = NO_STACK
+                ends[index] = NO_STACK
                 continue
             walker = self.walker(int(batch.state[index]))
             stack = walker.walk(thread)
+            number = walker.rows.number
             if isinstance(stack.frames, Frames):
-                columns.put(index, UNUSUAL, stack.frames.pcs, stack.frames.modules(walker.rows.number))
+                pcs, modules = stack.frames.pcs, stack.frames.modules(number)
             else:
                 pcs = [frame.pc.address for frame in stack.frames]
-                columns.put(index, UNUSUAL, pcs, [walker.rows.number(frame.module) for frame in stack.frames])
-            others[index] = _NUMBER[stack.end]
-            details[index] = stack.detail
-        first, size, reason, pc, module = columns.columns()
+                modules = [number(frame.module) for frame in stack.frames]
+            columns.put(index, UNUSUAL, thread.interrupted_call, pcs, modules)
+            ends[index] = _NUMBER[stack.end]
+            others[index] = stack
+        first, size, reason, in_call, pc, module = columns.columns()
         end = _BY_REASON[reason]
-        end[list(others)] = list(others.values())
-        return SampleStacks(batch, first, size, end, pc, module, details)
+        end[list(ends)] = list(ends.values())
+        return SampleStacks(batch, first, size, end, in_call, pc, module, others)
