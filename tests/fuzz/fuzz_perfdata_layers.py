@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from fuzz_target_inputs import folder
 
 from clew.errors import Error
-from clew.target.perfdata import PerfData, open_perf_data
+from clew.target.perfdata import Batch, PerfData, open_perf_data
 from clew.walk import Walker
 
 MOST = 40
@@ -48,10 +49,10 @@ def walk_samples(recording: PerfData) -> None:
         stack = walkers[state].walk(sample.thread)
         assert 0 < len(stack.frames) <= 100
         assert stack.detail
-    for process in {id(walker): walker.target for walker in walkers.values()}.values():
-        for module in process.modules[:MOST]:
+    for walker in walkers.values():
+        for module in walker.target.modules[:MOST]:
             assert module.start < module.end
 
 
-def _columns(batch) -> zip[tuple[int, int, int]]:  # type: ignore[no-untyped-def]
+def _columns(batch: Batch) -> Iterator[tuple[int, int, int]]:
     return zip(batch.pid.tolist(), batch.time.tolist(), batch.state.tolist(), strict=True)

@@ -14,14 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from clew.target import Target
-from clew.walk import End, Frame, Interrupted, Stack, Walker
+from clew.target import Target, Thread
+from clew.walk import End, FastWalker, Frame, Interrupted, Stack, Walker
 
 PROGRAMS = Path(__file__).parent / "native_programs"
 
@@ -178,6 +178,15 @@ def shown(stack: Stack) -> str:
     return "\n".join(["", *lines, f"{stack.end.value}: {stack.detail}"])
 
 
+def walked(walker: Walker, fast: FastWalker, thread: Thread) -> Stack:
+    """The thread's stack, which both walkers find; the fast one notes no reads."""
+    stack = walker.walk(thread)
+    other = fast.walk(thread)
+    assert (other.end, other.detail) == (stack.end, stack.detail)
+    assert tuple(other.frames) == tuple(replace(frame, reads=()) for frame in stack.frames), shown(stack)
+    return stack
+
+
 def check_registers(stack: Stack, machine_saved: frozenset[int]) -> None:
     """What a call may overwrite is unknown after a step through anything but a signal's frame."""
     for inner, frame in zip(stack.frames, stack.frames[1:], strict=False):
@@ -189,11 +198,11 @@ def check_registers(stack: Stack, machine_saved: frozenset[int]) -> None:
 
 def check(target: Target, text: Said, *, end: End = End.ENTRY) -> int:
     """Every thread's frames equal what the program said. How many frames were compared."""
-    walker, count = Walker(target), 0
+    walker, fast, count = Walker(target), FastWalker(target), 0
     threads = {thread.id: thread for thread in target.threads}
     assert text.threads.keys() <= threads.keys()
     for number, known in text.threads.items():
-        stack = walker.walk(threads[number])
+        stack = walked(walker, fast, threads[number])
         frames = stack.frames[-len(known) :]
         message = shown(stack)
         assert len(stack.frames) > len(known), message

@@ -85,13 +85,15 @@ def perf(*arguments: str | Path) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module", params=["plain", "compressed", "pipe", "two events"])
+@pytest.fixture(scope="module", params=["plain", "compressed", "pipe", "two events", "build ids"])
 def recording(request: pytest.FixtureRequest, program: Path) -> Path:
     path = program.parent / f"{request.param}.data"
     options: list[str] = ["record", "-F", "999", "--call-graph", "dwarf,16384"]
     if request.param == "compressed":
         pytest.importorskip("zstandard")
         options.append("-z")
+    if request.param == "build ids":
+        options.append("--buildid-mmap")
     if request.param == "two events":
         # A form of its own for each: the second has no stack.
         options += ["-e", "cpu-clock", "-e", "cpu-clock/call-graph=no/"]

@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from native_walks import NATIVE, PROGRAMS, REASON, dumped, folder, function, ready, shown
+from native_walks import NATIVE, PROGRAMS, REASON, dumped, folder, function, ready, shown, walked
 
 from clew.target import Target, open_core, open_process
-from clew.walk import End, Interrupted, Stack, Walker
+from clew.walk import End, FastWalker, Interrupted, Stack, Walker
 
 _GO = shutil.which("go") or "/usr/local/go/bin/go"
 
@@ -60,8 +60,10 @@ def known(lines: list[str]) -> tuple[int, list[int]]:
     return int(words[1]), [int(word, 16) for word in words[2:]]
 
 
-def walked(target: Target, thread: int) -> Stack:
-    return Walker(target).walk(next(each for each in target.threads if each.id == thread))
+def stack_of(target: Target, thread: int) -> Stack:
+    """The stack of the thread with this number."""
+    (found,) = (each for each in target.threads if each.id == thread)
+    return walked(Walker(target), FastWalker(target), found)
 
 
 def check(target: Target, lines: list[str], inner: int) -> Stack:
@@ -71,7 +73,7 @@ def check(target: Target, lines: list[str], inner: int) -> Stack:
         inner: how many of the innermost frames of the program's functions are not among those.
     """
     thread, pcs = known(lines)
-    stack = walked(target, thread)
+    stack = stack_of(target, thread)
     # The first is in the function that printed them, and has gone on since.
     found = iter(stack.frames)
     for pc in pcs[1:]:
@@ -106,7 +108,7 @@ def test_through_c_and_back(flags: str) -> None:
     with ready(program, "back") as (pid, lines), open_process(pid) as target:
         if "-s" in flags:
             # crosscall2 makes a frame record of its own kind, and only its table tells the size of its frame.
-            stack = walked(target, known(lines)[0])
+            stack = stack_of(target, known(lines)[0])
             assert (function(stack.frames[-1]), stack.end) == ("crosscall2", End.NO_RULE), shown(stack)
             return
         stack = check(target, lines, 1)
@@ -131,8 +133,7 @@ def test_a_crash(mode: str, flags: str, tmp_path: Path, monkeypatch: pytest.Monk
     running = next(part for part in text.split("\n\n") if re.match(r"goroutine \d+.*\[running", part))
     frames = [tuple(int(word, 16) for word in match.groups()) for match in FRAME.finditer(running)]
     with open_core(core, exe=program) as target:
-        (thread,) = (each for each in target.threads if each.id == target.threads[0].id)
-        stack = Walker(target).walk(thread)
+        stack = Walker(target).walk(target.threads[0])
     found = stack.frames[-len(frames) :]
     assert [(each.registers[7], each.pc.address) for each in found] == [(sp, pc) for _, sp, pc in frames], shown(stack)
     assert len(stack.frames) > len(frames)
@@ -160,9 +161,9 @@ def test_at_any_moment(flags: str) -> None:
         for index in range(60):
             time.sleep(0.003 * (index % 7))
             with open_process(pid) as target:
-                walker = Walker(target)
+                walker, fast = Walker(target), FastWalker(target)
                 for thread in target.threads:
-                    found = walker.walk(thread)
+                    found = walked(walker, fast, thread)
                     ends[found.end.value] += 1
                     if found.end is not End.ENTRY:
                         others.append(shown(found))

@@ -97,6 +97,39 @@ def test_every_frame_is_libgccs(machine: str, options: str, tmp_path: Path) -> N
                 _main_waits(found[1:], [function(frame) for stack in found[1:] for frame in stack.frames])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-O2",
+        pytest.param("-O0", marks=pytest.mark.slow),
+        pytest.param("-O2 -marm -fno-omit-frame-pointer", marks=pytest.mark.slow),
+        pytest.param("-O0 -marm", marks=pytest.mark.slow),
+        pytest.param("-O2 -static", marks=pytest.mark.slow),
+    ],
+)
+def test_every_frame_on_arm(options: str, tmp_path: Path) -> None:
+    """libgcc's tables there (.ARM.exidx) do not tell what was interrupted, and it leaves the frame out that has none.
+
+    abort() has none either, so that the program dies of a bad address.
+    """
+    guest = GUESTS["arm"]
+    program = build(guest, "stacks.c", f"{options} -g -funwind-tables {FAULTING}", tmp_path / "it")
+    for way in WAYS:
+        text, target = died(guest, program, way, folder=tmp_path / way)
+        assert target is not None, (way, "no core")
+        # It has printed, and its caller has called another.
+        theirs = [frame.pc for frame in printed(text)[2 if way == "leaf" else 1 :]]
+        with target:
+            found = stacks(target)[0]
+            ours = [frame.pc.address for frame in found.frames]
+            names = [function(frame) for frame in found.frames]
+            assert len(theirs) > 10
+            assert ours[-len(theirs) - 1 : -1] == theirs, (way, names)
+            assert len(ours) == len(theirs) + (3 if way == "leaf" else 2)
+            if way != "thread":
+                assert (names[-1], found.end) == ("_start", End.ENTRY), (way, found.detail)
+
+
 def _crosses_the_signal(way: str, names: list[str]) -> None:
     handler = "without_context" if way == "plain" else "with_context"
     at = names.index(handler)
@@ -152,3 +185,25 @@ def test_signed_return_addresses_were_there(way: str, tmp_path: Path) -> None:
         (stack,) = stacks(target)
     read = [word.value for frame in stack.frames for word in frame.reads if word.register == "x30"]
     assert any(value is not None and value >> 48 for value in read)
+
+
+@pytest.mark.parametrize("options", ["-O2 -fomit-frame-pointer", "-O0", "-O1 -fno-omit-frame-pointer"])
+def test_a_shadow_call_stack(options: str, tmp_path: Path) -> None:
+    """libgcc crashes on it. The functions' names are known, and the shadow stack has their return addresses once more."""
+    guest = GUESTS["aarch64"]
+    shadow = "-fsanitize=shadow-call-stack -ffixed-x18 -fasynchronous-unwind-tables"
+    program = build(guest, "shadow.c", f"{options} {shadow} --gcc-toolchain=/usr", tmp_path / "it", compiler="clang")
+    _, target = died(guest, program, folder=tmp_path / "core")
+    assert target is not None
+    with target:
+        (stack,) = stacks(target)
+        names = [function(frame) for frame in stack.frames]
+        expected = ["leaf", "third", "second", *("first",) * 5, "begin", "main"]
+        assert names[: len(expected)] == expected
+        assert stack.end is End.ENTRY, stack.detail
+        # The leaf saves nothing; third and all up to begin have.
+        for frame, after in zip(stack.frames[1:9], stack.frames[2:10], strict=True):
+            top = frame.registers[18]
+            word = target.memory.read(top - 8, 8) or b""
+            assert int.from_bytes(word, "little") == after.pc.address
+            assert after.registers[18] == top - 8

@@ -24,9 +24,7 @@ pytestmark = [
 OPTIONS = [
     "-C opt-level=0",
     "-C opt-level=2",
-    "-C opt-level=3 -C panic=abort",
     "-C opt-level=2 -C force-frame-pointers=yes",
-    "-C opt-level=2 -C panic=abort -C force-frame-pointers=yes",
     "-C opt-level=2 -C target-feature=+crt-static",
     "-C opt-level=2 -C relocation-model=static",
     "-C opt-level=2 -C strip=symbols",
@@ -46,12 +44,29 @@ def built(options: str) -> Path:
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_frames(options: str) -> None:
-    modes = ["call", "sort", "thread", "hook"]
-    # Without unwinding, a panic drops nothing.
-    modes += [] if "abort" in options else ["drop"]
-    for mode in modes:
+    for mode in ("call", "sort", "thread", "hook", "drop"):
         with ready(built(options), mode) as (pid, lines), open_process(pid) as target:
             assert check(target, said(lines)) >= 7
+
+
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        ("-C opt-level=3 -C panic=abort", End.NO_RULE),
+        ("-C opt-level=2 -C panic=abort -C force-frame-pointers=yes", End.ENTRY),
+    ],
+)
+def test_panics_abort(options: str, end: End) -> None:
+    """The C main that rustc writes has no table then: libgcc stops there, and only a frame pointer leads on."""
+    with ready(built(options), "sort") as (pid, lines), open_process(pid) as target:
+        ((_, known),) = said(lines).threads.items()
+        stack = Walker(target).walk(target.threads[0])
+        index = [function(frame) for frame in stack.frames].index("main")
+        assert [each.pc for each in known] == [
+            frame.pc.address for frame in stack.frames[index + 1 - len(known) : index + 1]
+        ], shown(stack)
+        assert (index + 1 == len(stack.frames)) == (end is End.NO_RULE)
+        assert stack.end is end
 
 
 def test_frames_in_a_core(tmp_path: Path) -> None:

@@ -279,6 +279,16 @@ def test_machines_by_their_names(tmp_path: Path, arch: str) -> None:
         assert data.machine.name in NAMES
 
 
+def test_features_of_a_narrow_big_endian_machine(tmp_path: Path) -> None:
+    """Their bitmap is made of ``long``, which had four bytes: in each eight, the halves are the other way round."""
+    blob = bytearray(simple("big").build())
+    for at in range(72, 104, 8):
+        blob[at : at + 8] = blob[at + 4 : at + 8] + blob[at : at + 4]
+    (tmp_path / "perf.data").write_bytes(blob)
+    with open_perf_data(tmp_path / "perf.data") as data:
+        check(data)
+
+
 def test_a_machine_that_nobody_knows(tmp_path: Path) -> None:
     for arch in ("vax", None):
         builder = PerfDataBuilder(arch=arch)

@@ -13,6 +13,7 @@ from clew.target import Module
 from clew.testing import Cfa, CfiBuilder, ElfBuilder
 from clew.walk import End
 
+CALL = bytes.fromhex("e800000000")
 A, B, C = CODE + 0x108, CODE + 0x208, CODE + 0x308
 CALLS = {
     # The bytes before a return address: bl, brasl, jal, call.
@@ -184,6 +185,31 @@ def test_the_entry_point_is_the_outermost_frame_whatever_the_frame_pointer() -> 
     stack = walk(it, 0x40000 + 0x12C, {"x29": STACK, "sp": STACK})
     assert (stack.end, "entry point" in stack.detail) == (End.ENTRY, True)
     assert walk(it, 0x40000 + 0x130, {"x29": STACK, "sp": STACK}).end is not End.ENTRY
+
+
+@pytest.mark.parametrize(
+    ("prologue", "end"),
+    [
+        ("4883ec18", End.NO_RULE),  # sub $24,%rsp
+        ("53554889e54883ec18", End.ENTRY),  # push %rbx; push %rbp; mov %rsp,%rbp; sub $24,%rsp
+        ("55488d6c2408", End.ENTRY),  # push %rbp; lea 8(%rsp),%rbp
+    ],
+)
+def test_a_function_of_x86_that_makes_no_record_is_not_left_by_that_of_its_caller(prologue: str, end: End) -> None:
+    """musl's pause has neither table nor frame pointer: the record is its caller's, whose own pc is not in it."""
+    body = bytes.fromhex(prologue) + CALL + b"\x90" * 8
+    elf = ElfBuilder(machine=62)
+    elf.section(".text", bytes(0x200), address=0x100, flags=6)
+    elf.symbol("pause", section=".text", value=0x200, size=len(body))
+    elf.segment(1, [".text"], flags=5)
+    image = Image.from_bytes(elf.build())
+    module = Module("/lib/musl.so", 0x40000, 0x50000, 0x40000, open_image=lambda: image)
+    back = 0x40200 + len(bytes.fromhex(prologue) + CALL)
+    records = at(0x100, "x86-64", {0x20: STACK + 0x40, 0x28: back, 0x40: 0, 0x48: A})
+    memory = {**code("x86-64", A), 0x40200: body, STACK: records}
+    stack = walk(target("x86-64", memory, [], modules=[module]), CODE + 0x10, {"rbp": STACK + 0x20, "rsp": STACK})
+    assert (pcs(stack)[:2], stack.end) == ([CODE + 0x10, back], end)
+    assert ("does not set rbp up" in stack.detail) == (end is End.NO_RULE)
 
 
 # --- AArch64, from a chain back to the table -----------------------------------------------------------------------------

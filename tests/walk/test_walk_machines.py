@@ -159,6 +159,19 @@ def test_the_shadow_call_stack_is_undone_or_unknown(x18: int | None) -> None:
     assert stack.frames[1].registers.get(18) == (None if x18 is None else x18 - 8)
 
 
+def test_glibcs_resolver_forgets_what_the_plt_has_pushed() -> None:
+    """_dl_runtime_resolve, to which the PLT's head comes behind stp x16, x30, [sp, #-16]!: x30 is at cfa + 8."""
+    saved = Rule(RegisterPlus(31, 32), ((30, AtCfa(8)),), 30)
+    it = target("aarch64", {STACK: bytes(40) + words("aarch64", CODE + 40)}, [(CODE, CODE + 8, saved), WITHIN])
+    stack = walk(it, CODE, {"sp": STACK})
+    assert (pcs(stack), stack.end) == ([CODE, CODE + 40], End.ENTRY)
+    assert (stack.frames[0].cfa, stack.frames[1].registers[31]) == (STACK + 32, STACK + 48)
+    # Its last instruction, where the frame has gone and x30 is back.
+    gone = Rule(RegisterPlus(31, -16), (), 30)
+    stack = walk(target("aarch64", {}, [(CODE, CODE + 8, gone), WITHIN]), CODE, {"sp": STACK, "x30": CODE + 40})
+    assert (pcs(stack), stack.frames[1].registers[31]) == ([CODE, CODE + 40], STACK)
+
+
 def test_a_link_register_is_only_the_innermost_frames() -> None:
     """Above it, "same value" would give the same frame again and again: musl's ``__clone`` under elfutils."""
     never = Rule(RegisterPlus(31, 16), ((30, SameValue()),), 30)

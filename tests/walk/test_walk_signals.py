@@ -69,6 +69,9 @@ CASES = [
     ("powerpc64", "ac00003802000044", 0, {144 + 232 + 8: 0xE000, 144 + 232 + 8 * 32: INTERRUPTED}, {"r1": 0xE000}),
     # svc 173. Register save area 160, 8, siginfo 128, ucontext: 40, psw mask and address, r0 to r15.
     ("s390x", "0aad", 0, {336 + 8: INTERRUPTED, 336 + 16 + 8 * 6: 6, 336 + 16 + 8 * 15: 0xE000}, {"r6": 6, "r15": 0xE000}),
+    # The floating-point registers behind 16 access registers of 4 bytes, the control word and padding: f0, f2 and f15.
+    ("s390x", "0aad", 0, {336 + 8: INTERRUPTED, 336 + 216: 0xF0, 336 + 232: 0xF2, 336 + 336: 0xFF},
+     {"f0": 0xF0, "f2": 0xF2, "f15": 0xFF}),
     # svc 119. Register save area, signal mask, pointer to the registers.
     ("s390x", "0a77", 0, {168: STACK + 0x100, 0x108: INTERRUPTED, 0x110 + 8 * 15: 0xE000}, {"r15": 0xE000}),
 ]  # fmt: skip
@@ -152,6 +155,32 @@ def test_the_signal_stack_may_be_above_or_below() -> None:
             limits=(STACK + 0x7000, STACK + 0x9000),
         )
         assert walk(it, TRAMPOLINE, {"sp": where}).end is End.ENTRY
+
+
+@pytest.mark.parametrize(("copies", "end"), [(1, End.ENTRY), (2, End.UNKNOWN_REGISTER), (0, End.UNKNOWN_REGISTER)])
+def test_a_chain_of_records_leads_across_a_signal_on_aarch64(copies: int, end: End) -> None:
+    """The handler's record gives x29 but no sp. x29 points above the kernel's frame, to a copy of x29 and x30 as they were."""
+    place = 0x200
+    saved = {0: STACK + 0x800, 8: TRAMPOLINE}
+    values = (STACK + 0xA00, CODE + 0x44)
+    registers = {place + 312 + 8 * 29: values[0], place + 312 + 8 * 30: values[1]}
+    another = {place + 0x400: values[0], place + 0x408: values[1]}
+    found = {**saved, **(registers if copies else {}), **(another if copies > 1 else {})}
+    found |= {place + 560: 0xE000, place + 568: INTERRUPTED, 0x800: values[0], 0x808: values[1]}
+    memory = {
+        TRAMPOLINE: bytes.fromhex("681180d2010000d4"),
+        STACK: frame(0xC00, "aarch64", found),
+    }
+    it = target("aarch64", memory, [(INTERRUPTED, INTERRUPTED + 16, last("aarch64"))])
+    stack = walk(it, HANDLER, {"x29": STACK, "sp": STACK})
+    assert stack.end is end
+    assert pcs(stack)[:2] == [HANDLER, TRAMPOLINE]
+    if copies == 1:
+        assert (pcs(stack)[2], stack.frames[2].registers[31], stack.frames[2].registers[29]) == (
+            INTERRUPTED,
+            0xE000,
+            values[0],
+        )
 
 
 @pytest.mark.parametrize(("registers", "end"), [({}, End.UNKNOWN_REGISTER), ({"sp": 0x10}, End.UNREADABLE_MEMORY)])

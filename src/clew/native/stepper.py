@@ -271,6 +271,7 @@ class Stepper:
         other: cython.size_t
         kind: uint8_t
         address: uint64_t
+        same: cython.bint = False
         while cell < last:
             kind = book.cell_kind[cell]
             slot = book.cell_slot[cell]
@@ -289,6 +290,7 @@ class Stepper:
                 self.fresh[slot] = (cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask
                 got |= _ONE << slot
             elif kind == _SAME_VALUE or kind == _IN_REGISTER:
+                same = same or (kind == _SAME_VALUE and slot == book.return_slot[number])
                 other = slot if kind == _SAME_VALUE else cython.cast(cython.size_t, book.cell_value[cell])
                 if self.known >> other & 1:
                     self.fresh[slot] = self.value[other]
@@ -308,6 +310,7 @@ class Stepper:
             target = self.fresh[slot]
         elif kept >> slot & 1:
             target = self.value[slot]
+            same = True
         else:
             return UNUSUAL
         if self.strip_always or book.flags[number] & _SIGNED:
@@ -321,7 +324,9 @@ class Stepper:
         else:
             return UNUSUAL
         # Higher than ever: no frame that was there can be met again. An interrupted one may have no stack of its own.
-        if target == 0 or target == self.pc or (sp <= self.highest and (sp != self.highest or not self.interrupted)):
+        if target == 0 or (target == self.pc and (same or sp <= self.highest)):
+            return UNUSUAL
+        if sp <= self.highest and (sp != self.highest or not self.interrupted):
             return UNUSUAL
         self.work -= cost
         self.note(module, row, cfa)

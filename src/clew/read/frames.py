@@ -1,4 +1,4 @@
-"""The call frame information of a binary file: its sections, and one Table of them all."""
+"""The unwind tables of a binary file: its sections of call frame information, and one Table of everything it has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from clew.arch import Machine, machine_for
 from clew.errors import Error, NotFoundError, Problem
 from clew.image import Image, Section
 from clew.image.elf import ET_CORE, ByteOrder
+from clew.read.arm_exidx import exidx_section
+from clew.read.arm_exidx.image import NAME as ARM_EXIDX
 from clew.read.dwarf_cfi.section import CfiSection
 from clew.table import Table, merge
 
@@ -50,15 +52,36 @@ def frame_sections(image: Image, only: str | None = None) -> list[CfiSection]:
     return found
 
 
+def unwind_tables(image: Image, only: str | None = None) -> list[Table]:
+    """The tables of a file, decoded, in the order in which they count.
+
+    First those of :func:`frame_sections`, which are true at every instruction; then, for 32-bit Arm, the index of its
+    exception handling ABI, ``.ARM.exidx``, which is true at calls.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    exidx = exidx_section(image) if only in (None, ARM_EXIDX) else None
+    if only == ARM_EXIDX and exidx is None:
+        raise _absent(image, only)
+    try:
+        sections = frame_sections(image, only) if only != ARM_EXIDX else []
+    except NotFoundError:
+        if exidx is None:
+            raise
+        sections = []
+    return [section.table() for section in sections] + ([exidx.table()] if exidx is not None else [])
+
+
 def read_table(image: Image, only: str | None = None) -> Table:
-    """One Table of all call frame information in a file, decoded. Where two sections have a rule, ``.eh_frame``'s counts.
+    """One Table of all that a file has, decoded. Where two sections have a rule, that of :func:`unwind_tables`' first counts.
 
     The problems of the image are the Table's too.
 
     Raises:
         NotFoundError: there is none.
     """
-    table = merge([section.table() for section in frame_sections(image, only)])
+    table = merge(unwind_tables(image, only))
     return replace(table, problems=(*image.problems, *table.problems)) if image.problems else table
 
 

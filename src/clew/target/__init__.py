@@ -6,8 +6,8 @@
         for thread in target.threads:
             print(thread.name, hex(thread.pc), target.modules.at(thread.pc))
 
-Targets are processes of this machine, ELF cores and minidumps of any. What cannot be read of one is in ``target.problems``; only
-:class:`clew.errors.Error` is ever raised.
+Targets are processes of this machine, ELF cores and minidumps of any. A recording of ``perf record`` is a row of them, see
+:mod:`clew.target.perfdata`. What cannot be read of one is in ``target.problems``; only :class:`clew.errors.Error` is ever raised.
 """
 
 from __future__ import annotations
@@ -16,6 +16,20 @@ from clew.target.core import open_core
 from clew.target.minidump import open_minidump
 from clew.target.model import Module, Modules, Target, Thread
 from clew.target.opening import open_target
+from clew.target.perfdata import PerfData, Sample, SampledProcess, open_perf_data
 from clew.target.process import open_process
 
-__all__ = ["Module", "Modules", "Target", "Thread", "open_core", "open_minidump", "open_process", "open_target"]
+__all__ = [
+    "Module",
+    "Modules",
+    "PerfData",
+    "Sample",
+    "SampledProcess",
+    "Target",
+    "Thread",
+    "open_core",
+    "open_minidump",
+    "open_perf_data",
+    "open_process",
+    "open_target",
+]

@@ -2,6 +2,7 @@
 
 from clew.walk.fast import FastWalker
 from clew.walk.model import CodeAddress, End, Frame, Interrupted, Read, ReturnAddress, Stack, Trust
+from clew.walk.samples import SampleStacks, SampleWalker
 from clew.walk.step import Caller, Here, Outcome, Stop, Strategy
 from clew.walk.walker import LIMIT, STRATEGIES, Walker
 
@@ -18,6 +19,8 @@ __all__ = [
     "Outcome",
     "Read",
     "ReturnAddress",
+    "SampleStacks",
+    "SampleWalker",
     "Stack",
     "Stop",
     "Strategy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.arch import Default
+from clew.arch import Default, Machine
 from clew.errors import EvaluationError
 from clew.table import (
     Architectural,
@@ -99,13 +99,20 @@ def _stack_pointer(here: Here, rule: Rule, cfa: int) -> int:
     on AArch64 (sysdeps/aarch64/dl-trampoline.S) say both: they leave the 16 bytes out that the PLT's head pushed, with the
     return address in the upper 8 of them, and that it takes off with its last instruction but one.
     """
-    sp = here.value(here.around.machine.stack_pointer)
-    if here.around.machine.name != "aarch64" or rule.signal_frame or sp is None:
+    if not forgets_the_plt(here.around.machine, rule):
         return cfa
     if rule[rule.return_address] == AtCfa(8):
         return (cfa + 16) & here.around.mask
-    below = isinstance(rule.cfa, RegisterPlus) and rule.cfa.register == here.around.machine.stack_pointer
-    return sp if below and rule.cfa.offset < 0 else cfa
+    sp = here.value(here.around.machine.stack_pointer)
+    return cfa if sp is None else sp
+
+
+def forgets_the_plt(machine: Machine, rule: Rule) -> bool:
+    """Whether a rule is one of those of ``_dl_runtime_resolve`` whose CFA is not the caller's stack pointer."""
+    if machine.name != "aarch64" or rule.signal_frame:
+        return False
+    below = isinstance(rule.cfa, RegisterPlus) and rule.cfa.register == machine.stack_pointer and rule.cfa.offset < 0
+    return below or rule[rule.return_address] == AtCfa(8)
 
 
 def _null(here: Here, rule: Rule, cfa: int, name: str) -> Stop:

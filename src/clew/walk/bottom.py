@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clew.arch import Machine
-from clew.read.arm_exidx.image import NAME as ARM_EXIDX
 from clew.target.model import Module
+from clew.walk.arm_frames import unwound_by_index
 from clew.walk.frame_code import clears_pointer
 from clew.walk.frame_pointer import RECORDS
 from clew.walk.go_files import go_names
@@ -44,10 +44,7 @@ def bottom(here: Here) -> Outcome:
     if _at_entry_point(here):
         return Stop(End.ENTRY, f"there is no row for {here.pc.lookup:#x}, which is in the program's entry point")
     records = RECORDS.get(here.around.machine.name)
-    table = here.module.table
-    if table is not None and ARM_EXIDX in table.ranges.sources:
-        # r11 is a register like others in Thumb code (AAPCS32 6.1.1), and zero from the start until somebody uses it. Where
-        # unwinding is by tables, a function without one may be anywhere in the stack.
+    if unwound_by_index(here.module):
         return None
     if records is None or here.value(records[0].register) != 0 or (here.interrupted and _has_caller(here)):
         return None

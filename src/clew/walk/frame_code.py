@@ -1,4 +1,4 @@
-"""What a function's code does with the frame pointer, on machines where a few instructions tell: AArch64 and RISC-V.
+"""What a function's code does with the frame pointer, on machines where a few instructions tell: AArch64 and RISC-V; x86.
 
 A chain of frame records skips a function that sets no record up, without a word; and a register that is free for anything
 where no records are may be zero. The code tells, where the function's symbol says which it is.
@@ -21,7 +21,13 @@ _PROLOGUE = 512
 def sets_record_up(here: Here) -> bool:
     """Whether the function at the pc may point the frame pointer at a record of its own."""
     extent = here.around.symbol_extent(here.pc.lookup)
-    if here.around.machine.name not in _TOLD or extent is None or not 0 < extent[1] - extent[0] <= _BODY:
+    if extent is None or not 0 < extent[1] - extent[0] <= _BODY:
+        return True
+    if here.around.machine.name in ("x86-64", "i386"):
+        # Leafs without a frame are many, and often where a program is interrupted: better to miss one caller than all.
+        code = None if here.interrupted else here.around.code(extent[0], extent[1] - extent[0])
+        return code is None or any(each in code for each in _X86_SETS_UP)
+    if here.around.machine.name not in _TOLD:
         return True
     words = list(_words(here, *extent))
     # Code that cannot be read to its end says nothing.
@@ -50,6 +56,10 @@ def may_have_changed_pointer(here: Here) -> bool:
 
 
 _TOLD = ("aarch64", "riscv64", "riscv32")
+
+# mov %esp,%ebp in both its forms; lea n(%esp),%ebp; without the prefix that makes the registers wide. Other instructions may
+# have these bytes, too.
+_X86_SETS_UP = (b"\x89\xe5", b"\x8b\xec", b"\x8d\x6c\x24", b"\x8d\xac\x24", b"\xc8")
 
 _ZERO = {
     "aarch64": (0xD280001D, 0xAA1F03FD),  # mov x29, #0; mov x29, xzr

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clew.table import AtCfa, RegisterPlus, Rule
+from clew.walk.arm_frames import unwound_by_index
 from clew.walk.frame_code import sets_record_up
 from clew.walk.model import End, ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Outcome, Stop
@@ -63,7 +64,7 @@ BACK_CHAINS: Mapping[str, int] = {
 
 def frame_pointer(here: Here) -> Outcome:
     """The caller by the frame record, or by the back chain, where no table says better."""
-    if here.row is not None:
+    if here.row is not None or (here.module is not None and unwound_by_index(here.module)):
         return None
     name = here.around.machine.name
     if name in BACK_CHAINS:

@@ -31,14 +31,16 @@ def go_row(module: Module, address: int, row: Row) -> Row:
         address: the one that the row was looked up for, as the file has it.
         row: what its table says there.
     """
-    if module.table is None or module.table.machine.name != "x86-64" or not is_go(module):
+    if module.table is None or not is_go(module):
         return row
     rule = go_rule(module, module.table, address, row.rule)
     return row if rule is row.rule else replace(row, rule=rule)
 
 
 def go_rule(module: Module, table: Table, address: int, rule: Rule) -> Rule:
-    """As :func:`go_row`, for the rule alone, in a file that is known to be Go's for x86-64."""
+    """As :func:`go_row`, for the rule alone, in a file that is known to be Go's."""
+    if table.machine.name != "x86-64":
+        return rule
     function = table.range_at(address)
     if function is None or "debug_frame" not in function.source or (rule.registers and len(rule.registers) > 1):
         return rule

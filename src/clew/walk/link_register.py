@@ -34,6 +34,9 @@ def link_register(here: Here) -> Outcome:
     """The caller by the link register, where nothing else is known: in the interrupted frame, if a call stands before it."""
     if not here.interrupted or here.row is not None:
         return None
+    if here.around.machine.name == "arm" and here.around.code(here.pc.address, 2) is not None:
+        # What the code proves has been seen by arm_interrupted; behind a call, lr has the address of another one.
+        return None
     target = _link(here)
     if target is None or not here.around.called(target):
         return None
@@ -61,8 +64,9 @@ def _has_returned(here: Here, target: int) -> bool:
     if start is None or here.around.symbol_start(target - 1) != start:
         return False
     callee = call_target(target, here.around.machine, here.around.code)
-    # A function's second entry, behind what sets r2 up (ELF V2 ABI 3.4.1), is at most 64 bytes on.
-    return callee is None or not start <= callee & here.around.mask <= start + 64
+    # Power's functions have a second entry, behind what sets r2 up (ELF V2 ABI 3.4.1, "Symbol Values").
+    entries = (0, 4, 8, 16, 32, 64) if here.around.machine.name == "powerpc64" else (0,)
+    return callee is None or (callee - start) & here.around.mask not in entries
 
 
 def _caller(here: Here, target: int, registers: dict[int, int], sp: int | None) -> Caller:

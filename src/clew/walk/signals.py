@@ -53,6 +53,7 @@ def _interrupted(here: Here, found: Trampoline, index: int) -> Outcome:
 
 _FRAME_AND_LINK = 128 + 176 + 8 + 8 * 29
 _LARGEST = 1 << 16
+_SEARCH = 100
 
 
 def _by_record(here: Here) -> int | None:
@@ -69,13 +70,14 @@ def _by_record(here: Here) -> int | None:
     low = pointer if here.floor is None else max(here.floor, pointer - _LARGEST)
     # The frame lies behind the frame of the handler, from which the chain came.
     data = here.around.memory.read(low, pointer - low) if record is not None and low < pointer else None
-    if record is None or data is None:
+    if record is None or data is None or not here.work.spend(10 * _SEARCH):
         return None
-    found = [
-        low + at - _FRAME_AND_LINK
-        for at in range(0, len(data) - 15)
-        if data.startswith(record, at) and not (low + at - _FRAME_AND_LINK) % 16 and at >= _FRAME_AND_LINK
-    ]
+    found: list[int] = []
+    at = data.find(record, _FRAME_AND_LINK)
+    while at >= 0 and len(found) < 2 and here.work.spend(_SEARCH):
+        sp = low + at - _FRAME_AND_LINK
+        found += [] if sp % 16 else [sp]
+        at = data.find(record, at + 1)
     return found[0] if len(found) == 1 else None
 
 

@@ -40,6 +40,7 @@ from clew.table import (
 )
 from clew.table.rule import CfaRule
 from clew.target.model import Module, Modules
+from clew.walk.apply import forgets_the_plt
 from clew.walk.bottom import code_of_bottoms, go_functions
 from clew.walk.go_files import go_names, is_go
 from clew.walk.go_rules import go_rule
@@ -123,6 +124,12 @@ def slots_of(machine: Machine) -> dict[int, int]:
     return {number: slot for slot, number in enumerate(usable[: SLOTS - 1])}
 
 
+def _rule(table: Table, module: Module, row: int) -> Rule:
+    """The rule of a row as the walkers take it."""
+    rule = table.rules[int(table.rule[row])]
+    return go_rule(module, table, int(table.start[row]), rule) if is_go(module) else rule
+
+
 class Steps:
     """The steps of one machine's tables. Walkers of several targets may share them, if files are shared as well."""
 
@@ -153,8 +160,11 @@ class Steps:
 
     @property
     def possible(self) -> bool:
-        """Whether the machine's stack pointer can be told: those of x32 and of AArch64's ILP32 are wider than an address."""
-        return self.machine.stack_pointer in self.slots
+        """Whether the machine's stack pointer can be told: those of x32 and of AArch64's ILP32 are wider than an address.
+
+        On 32-bit Arm, rows are not true at every instruction; the general walker looks at the code, too.
+        """
+        return self.machine.stack_pointer in self.slots and self.machine.name != "arm"
 
     @property
     def pc_slot(self) -> int:
@@ -202,10 +212,7 @@ class Steps:
         number = int(table.rule[row])
         if not number:
             return _NEVER
-        rule = table.rules[number]
-        if self.machine.name == "x86-64" and is_go(module):
-            rule = go_rule(module, table, int(table.start[row]), rule)
-        step = self._step(rule)
+        step = self._step(_rule(table, module, row))
         if step <= 0 or self._is_special(table, module, row, around):
             return _NEVER
         return step
@@ -219,7 +226,7 @@ class Steps:
     def _encode(self, rule: Rule) -> int:
         machine, slots = self.machine, self.slots
         base = _base(rule.cfa, machine)
-        if rule.signal_frame or base is None or base[0].register not in slots:
+        if rule.signal_frame or base is None or base[0].register not in slots or forgets_the_plt(machine, rule):
             return _NEVER
         cfa, plt = base
         if rule.return_address not in slots or machine.return_address_offset:
@@ -349,5 +356,5 @@ class ModuleRows:
         if rule is None:
             table = self.modules[module].table
             assert table is not None
-            rule = self._rules[module, row] = table.rules[int(table.rule[row])]
+            rule = self._rules[module, row] = _rule(table, self.modules[module], row)
         return rule

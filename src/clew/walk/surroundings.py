@@ -84,14 +84,16 @@ class Surroundings:
 
     def symbol_extent(self, address: int) -> tuple[int, int] | None:
         """Where the function begins and ends that has a symbol at an address, or None. The end is the start where the
-        symbol does not say."""
+        symbol does not say. A part that compilers put elsewhere, as it is seldom run, is no function, but has a symbol."""
         module = self.modules.at(address)
         if module is None or module.image is None:
             return None
         try:
             symbols = module.image.symbols()
             found = symbols.at((address - module.bias) & self.mask)
-            size = 0 if found is None else int(symbols.size[found[0]])
+            if found is None or b".cold" in symbols.name_bytes(found[0]):
+                return None
+            size = int(symbols.size[found[0]])
         except Error:
             return None
         start = None if found is None else (address - found[1]) & self.mask
@@ -167,10 +169,11 @@ class Surroundings:
             return False
         module, row = self.row(address - 1)
         call = calls.stands_before(address, self.machine, self.code)
+        # A trampoline may be the first of what can be read there, so that nothing stands before it.
+        if call or self.trampoline(address) is not None:
+            return True
         if call is not None:
-            return (
-                call or (row is not None and self.row(address)[1] is not None) or self.trampoline(address) is not None
-            )
+            return row is not None and self.row(address)[1] is not None
         if module is None:
             return False
         if row is not None or module.image is None:

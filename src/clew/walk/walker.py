@@ -8,6 +8,7 @@ from dataclasses import replace
 from clew.errors import Error
 from clew.target.model import Target, Thread
 from clew.walk.apply import apply
+from clew.walk.arm_frames import arm_interrupted
 from clew.walk.bottom import bottom, context_bottom, go_bottom
 from clew.walk.frame_pointer import cfa_of_record, frame_pointer
 from clew.walk.go_files import is_go
@@ -56,6 +57,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     go_bottom,
     go_stack,
     context_bottom,
+    arm_interrupted,
     by_table,
     by_synthesis,
     untouched,

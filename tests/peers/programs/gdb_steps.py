@@ -134,7 +134,7 @@ def steps(guest: Guest, program: Path, first: str = "mark") -> Iterator[Step]:
             if seen[pc] <= (8 if abs(pc - address) < 0x800 else 1):
                 interrupted = [depth - i for i, call in enumerate(shadow.calls) if call.signal]
                 pcs = [pc, *(call.back for call in reversed(shadow.calls))]
-                yield Step(pcs, interrupted, walker.walk(Thread(1, registers, pc)))
+                yield Step(pcs, interrupted, walker.walk(Thread(1, {**registers, **stub.floats()}, pc)))
             stub.step()
             if stub.signal is None:
                 raise AssertionError("the program has ended")

@@ -154,13 +154,20 @@ class Stub:
             for name, (offset, size) in self.layout.items()
             if offset + size <= len(data)
         }
-        if self.machine.name == "s390x":
-            # Functions save general registers in these, which the packet leaves out.
-            for index in range(16):
-                words[f"f{index}"] = int(self.command(f"p{self.numbers[f'f{index}']:x}"), 16)
         pc = next(words[name] for name in ("pc", "eip", "pswa") if name in words)
         numbers = {self.machine.register_number(name): value for name, value in words.items()}
         return pc, {number: value for number, value in numbers.items() if number is not None}
+
+    def floats(self) -> dict[int, int]:
+        """The floating-point registers of s390x, which leafs save others in, by DWARF number; of other machines, none."""
+        if self.machine.name != "s390x":
+            return {}
+        found = {}
+        for index in range(16):
+            number = self.machine.register_number(f"f{index}")
+            if number is not None:
+                found[number] = int(self.command(f"p{self.numbers[f'f{index}']:x}"), 16)
+        return found
 
     def _stopped(self, answer: bytes) -> None:
         self.signal = int(answer[1:3], 16) if answer[:1] in (b"T", b"S") else None

@@ -39,6 +39,7 @@ static _Unwind_Reason_Code line(struct _Unwind_Context *context, void *unused) {
 }
 
 FUNCTION void print(int die) {
+  puts("stack");
   _Unwind_Backtrace(line, NULL);
   fflush(stdout);
   if (die)

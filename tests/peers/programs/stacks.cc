@@ -28,6 +28,7 @@ static _Unwind_Reason_Code line(struct _Unwind_Context *context, void *) {
 }
 
 extern "C" FUNCTION void print() {
+  puts("stack");
   _Unwind_Backtrace(line, nullptr);
   fflush(stdout);
   abort();

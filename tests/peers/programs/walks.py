@@ -31,10 +31,12 @@ class Printed:
 
 
 def printed(text: str) -> list[Printed]:
-    """The frames in a program's output, from that of the function that printed them; without a last one at 0."""
-    frames = []
+    """The frames that a program printed last, from that of the function that printed them; without a last one at 0."""
+    frames: list[Printed] = []
     for line in text.splitlines():
-        if line.startswith("frame "):
+        if line == "stack":
+            frames = []
+        elif line.startswith("frame "):
             pc, before, function = line.split()[1:]
             frames.append(Printed(int(pc, 16), before == "1", int(function, 16)))
     while frames and not frames[-1].pc:

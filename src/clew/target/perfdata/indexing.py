@@ -37,6 +37,9 @@ from clew.target.perfdata.stream import ROOM, Records, Run
 
 WANTED = (MMAP, MMAP2, COMM, FORK, LOST, LOST_SAMPLES, HEADER_BUILD_ID, HEADER_FEATURE, EVENT_UPDATE)
 
+_ALLOWANCE = 1 << 18
+"""How many changes of processes even a small file may tell of, beside one for every eight bytes."""
+
 _Change = Mapped | tuple[int, str, bool] | tuple[int, int, int, bool]
 
 
@@ -79,6 +82,7 @@ class Index:
         self._timed = timed
         self._report = report
         self._reader = RecordReader(header.order)
+        self._most = _ALLOWANCE + (header.end - header.begin) // 8
         self._changes: list[tuple[int, int, int, _Change]] = []
         ids, owners = splitter_ids(header.events)
         splitter = Splitter(
@@ -132,7 +136,11 @@ class Index:
         return True
 
     def _change(self, when: int, pid: int, change: _Change) -> None:
-        self._changes.append((when, len(self._changes), pid, change))
+        # Compressed records may be many more than the file has bytes.
+        if len(self._changes) < self._most:
+            self._changes.append((when, len(self._changes), pid, change))
+        else:
+            self._report(Problem("there are absurdly many records of processes; the last of them are left out"))
 
     def _tell(self) -> None:
         """Tell the history all changes in the order of time; of equal times, in the file's."""

@@ -9,6 +9,7 @@ from itertools import islice
 from posixpath import normpath
 from types import TracebackType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -104,6 +105,8 @@ class PerfData:
         self._keys: list[tuple[int, int, int]] = []
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._states: dict[int, SampledProcess] = {}
+        # Processes of which nothing but the number is known, which anybody can make up: kept while somebody has them.
+        self._strangers: WeakValueDictionary[int, SampledProcess] = WeakValueDictionary()
         self._nothing = Generation()
 
     def _machine(self) -> Machine:
@@ -173,11 +176,15 @@ class PerfData:
         return number
 
     def state(self, index: int) -> SampledProcess:
-        """The process that a sample is of, by the number in its batch; always the same for the same number."""
-        found = self._states.get(index)
+        """The process that a sample is of, by the number in its batch: the same object as long as somebody has it."""
+        found = self._states.get(index) or self._strangers.get(index)
         if found is None:
             pid, period, narrow = self._keys[index]
-            found = self._states[index] = self._process(pid, period, machine_for_abi(self.machine, narrow))
+            found = self._process(pid, period, machine_for_abi(self.machine, narrow))
+            if period >= 0:
+                self._states[index] = found
+            else:
+                self._strangers[index] = found
         return found
 
     def _process(self, pid: int, number: int, machine: Machine) -> SampledProcess:

@@ -26,7 +26,7 @@ _CONTEXT_MAX = (1 << 64) - 4095
 _CONTEXT_HYPERVISOR, _CONTEXT_KERNEL, _CONTEXT_USER = (1 << 64) - 32, (1 << 64) - 128, (1 << 64) - 512
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class SampledProcess:
     """A process, as long as it has the same code mapped.
 
@@ -162,7 +162,7 @@ class Batch:
     def _range(self, first: int, last: int) -> Iterator[Sample]:
         data, buffer = self.data, self.buffer
         events, order = data.events, "<" if data.order == "little" else ">"
-        history = data.history
+        threads = data.history.threads
         states: dict[int, SampledProcess] = {}
         plans: dict[tuple[int, int], RegisterPlan] = {}
         for (
@@ -204,13 +204,15 @@ class Batch:
                 in_call = mode == MISC_KERNEL and _may_be_call(plan.machine, registers, pc)
                 if plan.pc < _NONE or mode == MISC_USER:
                     pc = pc if plan.pc < _NONE else ip
-                    thread = Thread(tid, registers, pc, history.name_at(tid, when), in_call)
+                    names = threads.get(tid)
+                    thread = Thread(tid, registers, pc, names.at(when) if names is not None else None, in_call)
                 process.memory.show(buffer, stack_at, stack_size if plan.sp < _NONE else 0, sp)
             else:
                 process.memory.show(buffer, 0, 0, 0)
                 if mode == MISC_USER or user_chain:
                     pc = ip if mode == MISC_USER else user_chain[0]
-                    thread = Thread(tid, {}, pc, history.name_at(tid, when), mode != MISC_USER)
+                    names = threads.get(tid)
+                    thread = Thread(tid, {}, pc, names.at(when) if names is not None else None, mode != MISC_USER)
             yield Sample(
                 process,
                 thread,

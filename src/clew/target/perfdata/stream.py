@@ -22,6 +22,11 @@ ROOM = 4096
 _PIECE = 1 << 10
 """How many compressed bytes are expanded at once: Zstandard makes at most 128 KiB out of four (RFC 8878, 3.1.1.2)."""
 
+_RATIO = 1 << 12
+"""How many bytes one compressed byte may stand for. Stacks that are mostly zero come near a thousand."""
+
+_RATIO_ALLOWANCE = 1 << 26
+
 Columns = dict[str, npt.NDArray[np.generic]]
 
 
@@ -150,6 +155,7 @@ class _Expander:
     def __init__(self) -> None:
         self.left = b""
         self.damaged = False
+        self._room = _RATIO_ALLOWANCE
         self._make, self._errors = _zstd()
         self._stream = self._make()
 
@@ -164,6 +170,11 @@ class _Expander:
                 made = self._stream.decompress(data[at : at + _PIECE])
             except self._errors as error:
                 report(Problem(f"compressed records are damaged ({error}); they are left out", offset=offset))
+                self.damaged = True
+                return
+            self._room += _RATIO * _PIECE - len(made)
+            if self._room < 0:
+                report(Problem("compressed records expand absurdly; the last of them are left out", offset=offset))
                 self.damaged = True
                 return
             if made:
