@@ -151,6 +151,24 @@ def dumped_with_errors(program: Path, place: Path, mode: str) -> tuple[Path, str
     return core, errors[0]
 
 
+@pytest.mark.parametrize("flags", FLAGS)
+def test_clocks(flags: str) -> None:
+    """The runtime reads them in the vdso, on the thread's stack, for which it leaves the goroutine's."""
+    seen = 0
+    with ready(built("go_plain", flags), "clock", settled=False) as (pid, _):
+        for _ in range(60):
+            with open_process(pid) as target:
+                stack = stack_of(target, pid)
+            if not any(frame.module is not None and frame.module.name == "[vdso]" for frame in stack.frames):
+                continue
+            # The runtime's scheduler reads the clock as well, on a stack that begins elsewhere.
+            seen += 1
+            assert stack.end is End.ENTRY, shown(stack)
+            names = [function(frame) for frame in stack.frames]
+            assert "time.Now" not in names or names.count("main.deep") == 3, shown(stack)
+    assert seen > 5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", FLAGS)
 def test_at_any_moment(flags: str) -> None:

@@ -32,6 +32,10 @@ EXCLUDED = {
 """Functions of the C library whose rules do not tell their caller, by name, and why. Places in them are not compared."""
 
 
+_TELLING = 160
+"""As many bytes tell one of these from the others: two differ in additions and subtractions alone."""
+
+
 @cache
 def _excluded_code() -> dict[bytes, str]:
     """How the functions of :data:`EXCLUDED` begin, by which they are found in a library without their names."""
@@ -39,7 +43,8 @@ def _excluded_code() -> dict[bytes, str]:
         found = {}
         for name in EXCLUDED:
             (index,) = image.symbols().find(name)
-            code = image.bytes_at(int(image.symbols().address[index]), 24)
+            size = min(int(image.symbols().size[index]), _TELLING)
+            code = image.bytes_at(int(image.symbols().address[index]), size)
             assert code is not None
             found[bytes(code)] = name
         return found
@@ -54,8 +59,8 @@ def excluded(place: Place, stack: Stack) -> str | None:
     if module is None or module.table is None or not module.name.startswith("/usr/lib"):
         return None
     there = module.table.range_at(place.thread.pc - module.bias)
-    code = None if there is None else place.walker.target.memory.read(there.start + module.bias, 24)
-    return None if code is None else _excluded_code().get(code)
+    code = None if there is None else place.walker.target.memory.read(there.start + module.bias, _TELLING)
+    return next((name for start, name in _excluded_code().items() if code is not None and code.startswith(start)), None)
 
 
 class Seen:
@@ -82,6 +87,21 @@ def difference(place: Place, stack: Stack) -> str | None:
     return None
 
 
+def leaves_for_handler(place: Place, stack: Stack) -> bool:
+    """Whether libgcc's last two instructions are next, pop %rcx; jmp *%rcx, that go to the handler of an exception.
+
+    The frames that it left are gone. The handler is where it says, but it is not where a call returns to: the byte before it
+    may be another function's.
+    """
+    memory, registers = place.walker.target.memory, place.thread.registers
+    code = memory.read(place.thread.pc, 3) or b""
+    handler = registers[2] if code[:2] == b"\xff\xe1" else None
+    if code == b"\x59\xff\xe1":
+        handler = int.from_bytes(memory.read(registers[7], 8) or b"", "little")
+    name = function(stack.frames[0])
+    return name.startswith("_Unwind_R") and len(stack.frames) > 1 and stack.frames[1].pc.address == handler
+
+
 def compared(trace: Trace) -> Counter[str]:
     """Walks at every place. How many were made in which module, and left out for what; fails at the first that differs."""
     count: Counter[str] = Counter()
@@ -91,7 +111,7 @@ def compared(trace: Trace) -> Counter[str]:
         if wrong is not None:
             name = excluded(place, stack)
             # Whoever throws overwrites the own frame with that of the handler, and returns there.
-            if name is None and place.overwritten:
+            if name is None and (place.overwritten or leaves_for_handler(place, stack)):
                 name = "overwritten"
             assert name is not None, wrong
             count[name] += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.target import Target, open_core
-from clew.walk import End, Interrupted, Stack, Walker
+from clew.walk import End, FastWalker, Interrupted, Stack, Walker
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -26,6 +26,7 @@ NAMES = [
     "aarch64-bare",
     "i386",
     "s390x",
+    "s390x-bare",
     "powerpc64",
     "powerpc64-bare",
     "riscv64",
@@ -62,6 +63,8 @@ def test_every_call_of_the_source(name: str, tmp_path: Path) -> None:
         assert stack.end is End.ENTRY, stack.detail
         assert [index for index, frame in enumerate(stack.frames) if isinstance(frame.pc, Interrupted)] == [0, 3]
         assert target.problems == []
+        fast = FastWalker(target).walk(thread)
+        assert [frame.pc for frame in fast.frames] == [frame.pc for frame in stack.frames]
 
 
 @pytest.mark.parametrize("name", ["aarch64-pac-a", "aarch64-pac-b"])

@@ -15,7 +15,7 @@ BASE = 0x400000
 G0, GOROUTINE = 0x7F0000, 0x7E0000
 """The thread's stack is above the goroutine's, and near."""
 
-SWITCH, PANIC, LEAF, MAIN, EXIT, WORK, MORE, C = (0x1000 + 0x40 * index for index in range(8))
+SWITCH, PANIC, LEAF, MAIN, EXIT, WORK, MORE, C, CLOCK = (0x1000 + 0x40 * index for index in range(9))
 NAMES = {
     "runtime.systemstack.abi0": SWITCH,
     "runtime.sigpanic": PANIC,
@@ -25,6 +25,7 @@ NAMES = {
     "main.work": WORK,
     "runtime.morestack.abi0": MORE,
     "c_function": C,
+    "runtime.nanotime1.abi0": CLOCK,
 }
 CALL = bytes.fromhex("e800000000")
 RECORDED = bytes.fromhex("554889e5")  # push %rbp; mov %rsp,%rbp
@@ -68,7 +69,7 @@ def program(*, tables: bool = True, names: bool = True, switch: bytes = RECORDED
 def stack_of(image: Image, stacks: dict[int, bytes], pc: int, **registers: int) -> Stack:
     """The walk, by the general walker and the fast one."""
     machine = machine_named("x86-64")
-    data = image.bytes_at(0x1000, 0x200)
+    data = image.bytes_at(0x1000, 0x240)
     assert data is not None
     module = Module("/bin/go", BASE, BASE + 0x5000, BASE, open_image=lambda: image)
     target = Target("core", machine, [], Pieces({BASE + 0x1000: bytes(data), **stacks}), Modules([module]))
@@ -113,6 +114,15 @@ def test_without_a_record_there_is_a_reason(switch: bytes, lead: int, end: End) 
     """Before Go 1.21, systemstack made no record; and one that is damaged leads to no call."""
     stack = stack_of(program(switch=switch), on_two_stacks(lead), WORK + 0x30, rsp=G0 - 8, rbp=G0 + 8)
     assert (pcs(stack)[1:], stack.end) == ([BASE + SWITCH + BACK], end)
+
+
+def test_a_clock_is_read_on_the_threads_stack() -> None:
+    """runtime.nanotime1 moves the stack pointer, and its rows go on from the one that it had."""
+    stacks = on_two_stacks()
+    stacks[G0] = words("x86-64", 1, GOROUTINE, BASE + CLOCK + BACK, 0, 0xBAD, 0, 0xBAD)
+    stack = stack_of(program(), stacks, WORK + 0x30, rsp=G0 - 8, rbp=G0 + 8)
+    assert pcs(stack)[1:] == [BASE + pc for pc in (CLOCK + BACK, MAIN + BACK, EXIT + 1)]
+    assert stack.end is End.ENTRY
 
 
 def test_only_the_runtime_knows_which_goroutine_grows() -> None:

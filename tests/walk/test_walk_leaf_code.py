@@ -11,7 +11,7 @@ from walking import STACK, pcs, target, trusts, walk, words
 
 from clew.arch import machine_named
 from clew.image import Image
-from clew.table import RegisterPlus, Rule, Undefined
+from clew.table import RegisterPlus, Rule, Undefined, table_of
 from clew.target import Module
 from clew.testing import ElfBuilder
 from clew.walk import Stack
@@ -69,8 +69,6 @@ def stopped(
     outermost = Rule(RegisterPlus(SP[machine], 0), ((column, Undefined()),), column)
     pieces = {BIAS: bytes(text), STACK: bytes(data)}
     it = target(machine, pieces, [(0, 1, outermost)], modules=[module])
-    from clew.table import table_of
-
     module.__dict__["_table"] = table_of(known, [(0x800 - 8, 0x800 + 8, outermost)])
     return walk(it, FUNCTION + pc, registers)
 
@@ -105,10 +103,6 @@ STUBS = [
 
 @pytest.mark.parametrize(("machine", "code", "places"), STUBS)
 def test_stubs_of_the_plt(machine: str, code: str, places: tuple[int, ...]) -> None:
-    from clew.arch import machine_for
-
-    if machine == "powerpc64":
-        assert machine_for(21, 64, "big").name == "powerpc64"
     name = {"powerpc64": "r1", "riscv64": "sp", "s390x": "r15"}[machine]
     order = machine_named(machine).byte_order
     if machine == "powerpc64" and order == "little":
@@ -184,6 +178,49 @@ def test_s390x_where_nothing_is_proved(code: str) -> None:
     stack = stopped("s390x", code, 0, {"r15": TOP, "r14": RETURN}, symbol=False)
     frames, trust, found = caller(stack)
     assert (frames, trust, found.get(15)) == ([FUNCTION, RETURN], "link_register", None)
+
+
+def test_s390x_may_use_its_link_register_once_it_is_saved() -> None:
+    """gcc -mbackchain: stmg %r14, %r15, 112(%r15); lgr %r14, %r15; lay %r15, -200(%r15); stg %r14, 0(%r15); …"""
+    code = "ebeff0700024 b90400ef e3f0ff38ff71 e3e0f0000024 07f1"
+    saved = {TOP + 112: RETURN}
+    for pc, r15, r14 in (
+        (0, TOP, RETURN),
+        (6, TOP, RETURN),
+        (10, TOP, TOP),
+        (16, TOP - 200, TOP),
+        (22, TOP - 200, TOP),
+    ):
+        at = saved if pc else {}
+        frames, trust, found = caller(stopped("s390x", code, pc, {"r15": r15, "r14": r14}, at))
+        assert (frames, found[15]) == ([FUNCTION + pc, RETURN], TOP), pc
+        assert trust == ("synthesised" if pc > 6 else "link_register")
+
+
+def test_powers_frames_at_every_instruction() -> None:
+    """gcc -O0: mflr r0; std r0, 16(r1); std r31, -8(r1); stdu r1, -64(r1); mr r31, r1; bl; addi r1, r31, 64; ld r0, 16(r1);
+    mtlr r0; ld r31, -8(r1); blr. A row could not need more of the caller than r1, and r31 where it is known."""
+    code = "7c0802a6 f8010010 fbe1fff8 f821ffc1 7c3f0b78 48000101 383f0040 e8010010 7c0803a6 ebe1fff8 4e800020"
+    if machine_named("powerpc64").byte_order == "little":
+        code = "".join(bytes.fromhex(word)[::-1].hex() for word in code.split())
+    low, stale = TOP - 64, FUNCTION + 24
+    steps = [
+        (0, TOP, RETURN, 31, 0, "link_register", 31),
+        (4, TOP, RETURN, 31, RETURN, "link_register", None),
+        (12, TOP, RETURN, 31, RETURN, "link_register", None),
+        (16, low, RETURN, 31, RETURN, "link_register", None),
+        (20, low, RETURN, low, RETURN, "link_register", None),
+        (24, low, stale, low, 0, "synthesised", 31),
+        (28, TOP, stale, low, 0, "synthesised", 31),
+        (32, TOP, stale, low, RETURN, "synthesised", 31),
+        (36, TOP, RETURN, low, RETURN, "link_register", 31),
+        (40, TOP, RETURN, 31, RETURN, "link_register", 31),
+    ]
+    for pc, r1, lr, r31, r0, how, kept in steps:
+        at = {TOP - 8: 31, TOP + 16: RETURN}
+        stack = stopped("powerpc64", code, pc, {"r1": r1, "lr": lr, "r31": r31, "r0": r0}, at)
+        frames, trust, found = caller(stack)
+        assert (frames, trust, found[1], found.get(31)) == ([FUNCTION + pc, RETURN], how, TOP, kept), pc
 
 
 def test_the_frame_pointer_puts_the_stack_pointer_back() -> None:

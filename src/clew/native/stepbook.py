@@ -23,9 +23,18 @@ IN_REGISTER = 5
 #: Flags of a step.
 OUTERMOST = 1
 SIGNED = 2
+LOADS = 4
 
 SLOTS = 64
 """Registers that a step can tell apart."""
+
+
+#: The numbers of a step: the slot of the register that the CFA is from, and what is added; the slot of the return address;
+#: flags; where in a stub of the PLT the CFA is 8 more (0: it is no such stub); the first of its cells, and how many there are.
+CFA_SLOT, CFA_VALUE, RETURN_SLOT, FLAGS, PLT, FIRST, SIZE = range(7)
+#: Of those with the flag ``LOADS``: where the lowest, the highest and the return address's word are, from the CFA in bytes.
+LOWEST, HIGHEST, RETURN_OFFSET = range(7, 10)
+FIELDS = 10
 
 
 @cython.final
@@ -40,12 +49,10 @@ class StepBook:
     def __init__(self):
         self.count = 1
         self.cell_count = 0
-        self.cfa_slot, self.return_slot, self.flags, self.plt = (empty(64, "u1") for _ in range(4))
-        self.cfa_value = empty(64, "i8")
+        self.field = empty(64 * FIELDS, "i8")
         self.named = empty(64, "u8")
-        self.first, self.size = empty(64, "u4"), empty(64, "u4")
         self.cell_slot, self.cell_kind = empty(256, "u1"), empty(256, "u1")
-        self.cell_value = empty(256, "i8")
+        self.cell_value, self.cell_load = empty(256, "i8"), empty(256, "i8")
 
     def add(self, cfa_slot, cfa_value, return_slot, flags, cells, plt=0):
         """A new step; its number.
@@ -58,24 +65,25 @@ class StepBook:
             plt: if not 0, the CFA is 8 more where the lowest four bits of the pc are at least this, as in the stubs of a PLT.
         """
         number: cython.size_t = self.count
-        if number == len(self.cfa_slot):
-            room = 2 * number
-            self.cfa_slot = enlarged(self.cfa_slot, room)
-            self.return_slot = enlarged(self.return_slot, room)
-            self.flags = enlarged(self.flags, room)
-            self.plt = enlarged(self.plt, room)
-            self.cfa_value = enlarged(self.cfa_value, room)
-            self.named = enlarged(self.named, room)
-            self.first = enlarged(self.first, room)
-            self.size = enlarged(self.size, room)
+        if number == len(self.named):
+            self.named = enlarged(self.named, 2 * number)
+            self.field = enlarged(self.field, 2 * number * FIELDS)
         if self.cell_count + len(cells) > len(self.cell_slot):
             room = 2 * (self.cell_count + len(cells))
             self.cell_slot = enlarged(self.cell_slot, room)
             self.cell_kind = enlarged(self.cell_kind, room)
             self.cell_value = enlarged(self.cell_value, room)
-        self.cfa_slot[number], self.cfa_value[number] = cfa_slot, cfa_value
-        self.return_slot[number], self.flags[number], self.plt[number] = return_slot, flags, plt
-        self.first[number], self.size[number] = self.cell_count, len(cells)
+            self.cell_load = enlarged(self.cell_load, room)
+        offsets = [value for _, kind, value in cells if kind == AT_CFA]
+        returns = [value for slot, kind, value in cells if slot == return_slot and kind == AT_CFA]
+        # The usual step: all registers are words near the CFA, and the return address is one of them.
+        if len(offsets) == len(cells) and returns and not any(value & 7 or abs(value) > 1 << 30 for value in offsets):
+            flags |= LOADS
+        near = (min(offsets), max(offsets), returns[0]) if flags & LOADS else (0, 0, 0)
+        at: cython.size_t = number * FIELDS
+        for value in (cfa_slot, cfa_value, return_slot, flags, plt, self.cell_count, len(cells), *near):
+            self.field[at] = value
+            at += 1
         named: uint64_t = 0
         one: uint64_t = 1
         for slot, kind, value in cells:
@@ -85,6 +93,7 @@ class StepBook:
             self.cell_slot[self.cell_count] = slot
             self.cell_kind[self.cell_count] = kind
             self.cell_value[self.cell_count] = value
+            self.cell_load[self.cell_count] = (value >> 3) * 256 + slot
             self.cell_count += 1
         self.named[number] = named
         self.count += 1

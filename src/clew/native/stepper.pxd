@@ -7,6 +7,9 @@ cdef class ModuleMap:
     cdef readonly object owner
     cdef const uint64_t[::1] start, end, bias
     cdef list tables
+    cdef Py_ssize_t recent
+    cdef StepTable recent_table
+    cdef bint disjoint
     cdef uint8_t[::1] asked
     cdef Py_ssize_t at(self, uint64_t address) except -2
 
@@ -16,7 +19,7 @@ cdef class Stepper:
     # The machine, as Facts say it.
     cdef uint64_t mask, address_mask, code_mask, keep
     cdef size_t word
-    cdef bint big, plain, sp_is_cfa, strip_always
+    cdef bint big, plain, loads_only, sp_is_cfa, strip_always
     cdef size_t sp, pc_slot, slots
     # The frame.
     cdef readonly uint64_t pc, known
@@ -43,6 +46,7 @@ cdef class Stepper:
     cdef int take(self, uint64_t stack, size_t stack_offset, size_t stack_size, size_t registers_offset, const uint8_t[::1] slots) except -1
     cdef bint behind_copy(self, uint64_t address) noexcept
     cdef int step(self, ModuleMap modules, size_t module, StepTable table, size_t row, size_t number) except -1
+    cdef bint load_step(self, size_t module, size_t row, size_t number, uint64_t cfa, int64_t cost) except -1
     cdef int note(self, size_t module, size_t row, uint64_t cfa) except -1
     cdef bint load(self, uint64_t address) except -1
     cdef bint refill(self, uint64_t address) except -1

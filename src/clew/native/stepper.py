@@ -26,8 +26,8 @@ _SAME_VALUE = cython.declare(uint8_t, 2)
 _AT_CFA = cython.declare(uint8_t, 3)
 _CFA_PLUS = cython.declare(uint8_t, 4)
 _IN_REGISTER = cython.declare(uint8_t, 5)
-_OUTERMOST = cython.declare(uint8_t, 1)
-_SIGNED = cython.declare(uint8_t, 2)
+_OUTERMOST = cython.declare(int64_t, 1)
+_SIGNED = cython.declare(int64_t, 2)
 _ONE = cython.declare(uint64_t, 1)
 
 #: Why :meth:`Stepper.run` came back.
@@ -37,6 +37,18 @@ FULL = 2
 COPY_END = 3
 """The next frame's return address is behind the end of what was copied of the stack."""
 
+_LOADS = cython.declare(int64_t, 4)
+_FIELDS = cython.declare(cython.size_t, 10)
+_CFA_SLOT = cython.declare(cython.size_t, 0)
+_CFA_VALUE = cython.declare(cython.size_t, 1)
+_RETURN_SLOT = cython.declare(cython.size_t, 2)
+_FLAGS = cython.declare(cython.size_t, 3)
+_PLT = cython.declare(cython.size_t, 4)
+_FIRST = cython.declare(cython.size_t, 5)
+_SIZE = cython.declare(cython.size_t, 6)
+_LOWEST = cython.declare(cython.size_t, 7)
+_HIGHEST = cython.declare(cython.size_t, 8)
+_RETURN_OFFSET = cython.declare(cython.size_t, 9)
 _ON = cython.declare(cython.int, 9)
 
 # As clew.walk.step.SAME_STACK.
@@ -67,6 +79,10 @@ class ModuleMap:
         self.owner = owner
         columns = (start, end, bias) if cython.compiled else tuple(memoryview(each) for each in (start, end, bias))
         self.start, self.end, self.bias = columns
+        # The one that was found last; it is the right one again if no other lies around it.
+        self.recent = 0
+        self.recent_table = None
+        self.disjoint = len(start) > 0 and not (np.asarray(end)[:-1] > np.asarray(start)[1:]).any()
         self.tables = [None] * len(start)
         self.asked = zeros(len(start) + 1, "u1")
 
@@ -121,6 +137,7 @@ class Stepper:
             raise ValueError("no such machine")
         self.word, self.big, self.sp, self.pc_slot, self.sp_is_cfa = word, big, sp, pc_slot, sp_is_cfa
         self.plain = word == 8 and not big and sys.byteorder == "little"
+        self.loads_only = self.plain and sp_is_cfa and not strip_always
         self.mask = (1 << 8 * word) - 1
         self.keep = keep
         self.address_mask, self.code_mask, self.strip_always = address_mask, code_mask, strip_always
@@ -225,15 +242,19 @@ class Stepper:
             if self.count >= limit:
                 return FULL
             lookup = self.pc if self.interrupted else (self.pc - 1) & self.mask
-            module = modules.at(lookup)
-            if module < 0:
-                return UNUSUAL
+            module = modules.recent
+            if not modules.disjoint or lookup < modules.start[module] or lookup >= modules.end[module]:
+                module = modules.at(lookup)
+                if module < 0:
+                    return UNUSUAL
             if not modules.asked[module]:
                 modules.tables[module] = modules.owner.load(module)
                 modules.asked[module] = 1
-            if modules.tables[module] is None:
-                return UNUSUAL
-            table = modules.tables[module]
+            if module != modules.recent or modules.recent_table is None:
+                if modules.tables[module] is None:
+                    return UNUSUAL
+                modules.recent, modules.recent_table = module, modules.tables[module]
+            table = modules.recent_table
             lookup = (lookup - modules.bias[module]) & self.mask
             row = table.row(lookup)
             if row < 0 or (self.restarted and table.start[row] == lookup):
@@ -255,17 +276,25 @@ class Stepper:
     ) -> cython.int:
         """Leaves the frame; ``_ON``, or why not, and then nothing has changed."""
         book: StepBook = self.book
-        cell: cython.size_t = book.first[number]
-        last: cython.size_t = cell + book.size[number]
-        cost: int64_t = book.size[number] + 4
-        cfa_slot: cython.size_t = book.cfa_slot[number]
-        if book.plt[number]:
+        base: cython.size_t = number * _FIELDS
+        first: cython.size_t = book.field[base + _FIRST]
+        last: cython.size_t = first + book.field[base + _SIZE]
+        cost: int64_t = book.field[base + _SIZE] + 4
+        cfa_slot: cython.size_t = book.field[base + _CFA_SLOT]
+        flags: int64_t = book.field[base + _FLAGS]
+        plt: uint64_t = book.field[base + _PLT]
+        if plt:
             cost += _PLT_STEPS
         if self.work < cost or not self.known >> cfa_slot & 1:
             return UNUSUAL
-        cfa: uint64_t = (self.value[cfa_slot] + cython.cast(uint64_t, book.cfa_value[number])) & self.mask
-        if book.plt[number] and self.pc & 15 >= book.plt[number]:
+        cfa: uint64_t = (self.value[cfa_slot] + cython.cast(uint64_t, book.field[base + _CFA_VALUE])) & self.mask
+        if plt and self.pc & 15 >= plt:
             cfa = (cfa + 8) & self.mask
+        if self.loads_only and flags & (_LOADS | _SIGNED) == _LOADS:
+            if self.load_step(module, row, number, cfa, cost):
+                return _ON
+        cell: cython.size_t = first
+        return_slot: cython.size_t = book.field[base + _RETURN_SLOT]
         got: uint64_t = 0
         slot: cython.size_t
         other: cython.size_t
@@ -280,7 +309,7 @@ class Stepper:
                 if self.load(address):
                     self.fresh[slot] = self.loaded
                     got |= _ONE << slot
-                elif slot == book.return_slot[number] and self.behind_copy(address):
+                elif slot == return_slot and self.behind_copy(address):
                     self.note(module, row, cfa)
                     return COPY_END
                 elif not self.copied or modules.at(address) >= 0:
@@ -290,13 +319,13 @@ class Stepper:
                 self.fresh[slot] = (cfa + cython.cast(uint64_t, book.cell_value[cell])) & self.mask
                 got |= _ONE << slot
             elif kind == _SAME_VALUE or kind == _IN_REGISTER:
-                same = same or (kind == _SAME_VALUE and slot == book.return_slot[number])
+                same = same or (kind == _SAME_VALUE and slot == return_slot)
                 other = slot if kind == _SAME_VALUE else cython.cast(cython.size_t, book.cell_value[cell])
                 if self.known >> other & 1:
                     self.fresh[slot] = self.value[other]
                     got |= _ONE << slot
             cell += 1
-        if book.flags[number] & _OUTERMOST:
+        if flags & _OUTERMOST:
             self.work -= cost
             self.note(module, row, cfa)
             return OUTERMOST_FRAME
@@ -304,7 +333,7 @@ class Stepper:
         if self.sp_is_cfa and not book.named[number] >> self.sp & 1:
             self.fresh[self.sp] = cfa
             got |= _ONE << self.sp
-        slot = book.return_slot[number]
+        slot = return_slot
         target: uint64_t
         if got >> slot & 1:
             target = self.fresh[slot]
@@ -313,7 +342,7 @@ class Stepper:
             same = True
         else:
             return UNUSUAL
-        if self.strip_always or book.flags[number] & _SIGNED:
+        if self.strip_always or flags & _SIGNED:
             target = target | self.code_mask if target >> 55 & 1 else target & ~self.code_mask
         target = target & self.address_mask & self.mask
         sp: uint64_t
@@ -331,16 +360,56 @@ class Stepper:
         self.work -= cost
         self.note(module, row, cfa)
         self.known = kept | got | _ONE << self.pc_slot
-        slot = 0
-        while got:
-            if got & 1:
+        cell = first
+        while cell < last:
+            slot = book.cell_slot[cell]
+            if got >> slot & 1:
                 self.value[slot] = self.fresh[slot]
-            got >>= 1
-            slot += 1
+            cell += 1
+        self.value[self.sp] = sp
         self.value[self.pc_slot] = self.pc = target
         self.highest = sp
         self.interrupted = self.restarted = False
         return _ON
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(-1, check=False)
+    def load_step(
+        self, module: cython.size_t, row: cython.size_t, number: cython.size_t, cfa: uint64_t, cost: int64_t
+    ) -> cython.bint:
+        """Leaves the frame by a step that only loads words, all of which are in the window; whether it did."""
+        book: StepBook = self.book
+        base: cython.size_t = number * _FIELDS
+        offset: uint64_t = cfa - self.window
+        at: cython.size_t = self.window_offset + offset
+        if (
+            at & 7
+            or cfa <= self.highest
+            or book.named[number] >> self.sp & 1
+            or offset > self.window_size
+            or cython.cast(int64_t, offset) + book.field[base + _LOWEST] < 0
+            or cython.cast(int64_t, offset) + book.field[base + _HIGHEST] + 8 > cython.cast(int64_t, self.window_size)
+        ):
+            return False
+        at >>= 3
+        target: uint64_t = self.words[at + (book.field[base + _RETURN_OFFSET] >> 3)] & self.address_mask & self.mask
+        if target == 0:
+            return False
+        self.work -= cost
+        self.note(module, row, cfa)
+        cell: cython.size_t = book.field[base + _FIRST]
+        last: cython.size_t = cell + book.field[base + _SIZE]
+        what: int64_t
+        while cell < last:
+            what = book.cell_load[cell]
+            self.value[what & 255] = self.words[at + (what >> 8)]
+            cell += 1
+        self.known = (self.known & self.keep) | book.named[number] | _ONE << self.sp | _ONE << self.pc_slot
+        self.value[self.sp] = self.highest = cfa
+        self.value[self.pc_slot] = self.pc = target
+        self.interrupted = self.restarted = False
+        return True
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -7,7 +7,7 @@ if cython.compiled:
 else:
     int32_t = uint64_t = cython.longlong
 
-from clew.native.columns import full, zeros
+from clew.native.columns import zeros
 
 #: Addresses whose rows are remembered; a power of two.
 _RECENT = cython.declare(uint64_t, 4096)
@@ -28,8 +28,8 @@ class StepTable:
         self.start = start if cython.compiled else memoryview(start)
         # 0: nobody has asked; negative: not for the compiled walker.
         self.step = zeros(len(start), "i4")
-        self.recent_address = zeros(4096, "u8")
-        self.recent_row = full(4096, -1, "i4")
+        # Pairs of an address plus one and its row.
+        self.recent = zeros(2 * 4096, "u8")
 
     def set_step(self, row, step):
         """Says which step a row has, or -1 that it has none."""
@@ -43,9 +43,9 @@ class StepTable:
     @cython.exceptval(-2, check=False)
     def row(self, address: uint64_t) -> cython.Py_ssize_t:
         """The row at an address, or -1 before the first."""
-        place: cython.size_t = (address ^ address >> 12) & (_RECENT - 1)
-        if self.recent_address[place] == address and self.recent_row[place] >= 0:
-            return self.recent_row[place]
+        place: cython.size_t = 2 * ((address ^ address >> 12) & (_RECENT - 1))
+        if self.recent[place] == address + 1:
+            return self.recent[place + 1]
         low: cython.size_t = 0
         high: cython.size_t = self.start.shape[0]
         middle: cython.size_t
@@ -57,6 +57,7 @@ class StepTable:
                 high = middle
         if low == 0:
             return -1
-        self.recent_address[place] = address
-        self.recent_row[place] = cython.cast(int32_t, low - 1)
+        if address + 1:
+            self.recent[place] = address + 1
+            self.recent[place + 1] = low - 1
         return cython.cast(cython.Py_ssize_t, low) - 1

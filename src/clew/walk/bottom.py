@@ -60,7 +60,9 @@ def _at_entry_point(here: Here) -> bool:
     module = here.module
     if module is None or module.image is None or not module.image.entry:
         return False
-    return here.around.symbol_start(here.pc.lookup) == (module.image.entry + module.bias) & here.around.mask
+    # The entry's lowest bit may say which instructions these are.
+    entry = module.image.entry & here.around.machine.address_mask
+    return here.around.symbol_start(here.pc.lookup) == (entry + module.bias) & here.around.mask
 
 
 def _has_caller(here: Here) -> bool:

@@ -32,12 +32,17 @@ _AFTER_RECORD = (b"\xc3", b"\xff\xe7")  # ret; jmp *%rdi, behind the pop of the 
 
 _SWITCHES = frozenset({"runtime.systemstack", "runtime.asmcgocall", "runtime.cgocallback"})
 
+# These call the vdso, on the thread's stack if they are on a goroutine's, or on their own, aligned (runtime/sys_linux_amd64.s).
+_CLOCKS = frozenset(
+    {"runtime.nanotime1", "runtime.walltime", "runtime.walltime1", "time.now", "runtime.asmcgocall_no_g"}
+)
+
 # runtime/traceback.go: their return addresses are where a signal interrupted the goroutine, written by its handler.
 _INJECTED = frozenset({"runtime.sigpanic", "runtime.asyncPreempt", "runtime.debugCallV2"})
 
 _MORESTACK = "runtime.morestack"
 
-NAMES = _SWITCHES | _INJECTED | {_MORESTACK}
+NAMES = _SWITCHES | _CLOCKS | _INJECTED | {_MORESTACK}
 """The functions whose frames this module leaves."""
 
 
@@ -47,8 +52,8 @@ def go_stack(here: Here) -> Outcome:
     if module is None or here.around.machine.name != "x86-64" or not is_go(module):
         return None
     start, name = _function(here)
-    if name in _SWITCHES and start is not None:
-        return _switched(here, start)
+    if name in _SWITCHES | _CLOCKS and start is not None:
+        return _switched(here, start, name in _SWITCHES)
     if name == _MORESTACK and not here.interrupted:
         return Stop(End.NO_RULE, f"{name} has left the goroutine's stack, and only Go's runtime knows for which")
     if name in _INJECTED and (here.row is not None or not here.interrupted):
@@ -71,12 +76,14 @@ def _function(here: Here) -> tuple[int | None, str | None]:
     return None, None
 
 
-def _switched(here: Here, start: int) -> Outcome:
+def _switched(here: Here, start: int, always: bool) -> Outcome:
     code = here.around.code(here.pc.address, 2) or b""
     before = here.interrupted and (here.pc.address < start + len(_PROLOGUE) or code.startswith(_AFTER_RECORD))
     if before:
         return None
     if here.around.code(start, len(_PROLOGUE)) != _PROLOGUE:
+        if not always:
+            return None
         return Stop(End.NO_RULE, "this version of Go's runtime does not keep a frame record where it changes stacks")
     outcome = apply(here, _RECORD, Trust.FRAME_POINTER)
     if not isinstance(outcome, Caller):

@@ -16,6 +16,12 @@ from clew.walk.step import Here
 INSTRUCTIONS = 64
 """How many instructions are followed. Leaf functions are short, and so are prologues and epilogues."""
 
+CHAINED = ("powerpc64", "s390x", "s390")
+"""Machines whose stack pointer leads from frame to frame."""
+
+# Machines that load the link register by way of another, which nothing else is done with in between: mtlr r0.
+_COPIES = ("powerpc64",)
+
 _BODY = 1024
 """How many bytes of a function are looked at before the pc. The longest leafs are those that copy memory."""
 
@@ -53,11 +59,15 @@ class Untouched:
         moved: bytes from the stack pointer to the caller's; None where that is not known.
         whole: whether registers that functions preserve have the caller's values, but for those in ``saved``.
         saved: registers whose values are on the stack: bytes from the stack pointer, or None where it is not known.
+        link: where on the stack the return address is, likewise; None where it is in a register.
+        copied: the register that it is in, when it is not the link register.
     """
 
     moved: int | None = 0
     whole: bool = True
     saved: dict[int, int | None] = field(default_factory=dict)
+    link: int | None = None
+    copied: int | None = None
 
 
 def untouched_by_code(here: Here) -> Untouched | None:
@@ -65,35 +75,64 @@ def untouched_by_code(here: Here) -> Untouched | None:
     decode = DECODERS.get(here.around.machine.name)
     if decode is None:
         return None
-    return Untouched() if _nothing_yet(here, decode) else _straight_on(here, decode)
+    return _from_start(here, decode) or _straight_on(here, decode)
 
 
-def _nothing_yet(here: Here, decode: Decoder) -> bool:
-    """Whether no instruction between the function's start and the pc moves the stack pointer or saves what it must.
+def _from_start(here: Here, decode: Decoder) -> Untouched | None:
+    """What the instructions between the function's start and the pc have left, if they have not called another.
 
-    It needs the function's symbol. Whatever comes later in its code runs later, or has undone what it did: compilers lay the
-    way in out first.
+    If none of them moves the stack pointer or saves anything, nothing has changed. On machines whose stack pointer is all
+    that the next frame needs (Power's and IBM Z's back chain), a prologue may be under way. Whatever comes later in the code
+    runs later, or has undone what it did: compilers lay the way in out first. It needs the function's symbol.
     """
     start, address = here.around.symbol_start(here.pc.address), here.pc.address
     if start is None or address - start > _BODY:
-        return False
-    place = start
+        return None
+    place, moved, begun = start, 0, False
+    slot: int | None = None
+    lost = False
     while place < address:
         effect = decoded(here, decode, place)
-        if effect is None or effect.kind in (Kind.ENTRY, Kind.LOST) or effect.moved != 0:
-            return False
+        if effect is None:
+            return None
+        if effect.kind is Kind.LOST:
+            # Not by a call: once it has been saved, IBM Z's link register may be used for anything.
+            if effect.link is None or slot is None:
+                return None
+            lost = True
+            place += effect.size
+            continue
+        if effect.slot is not None and not lost:
+            slot = moved + effect.slot
+        by = effect.made if effect.kind is Kind.ENTRY else effect.moved
+        begun = begun or by != 0 or effect.kind is Kind.ENTRY
+        if begun and (here.around.machine.name not in CHAINED or effect.kind not in (Kind.NEXT, Kind.ENTRY)):
+            return None
+        if by is None:
+            return None
+        moved += by
         place += effect.size
-    return place == address
+    if place != address:
+        return None
+    return Untouched(-moved, not begun, {}, slot - moved if lost and slot is not None else None)
 
 
 def _straight_on(here: Here, decode: Decoder) -> Untouched | None:
     address = here.pc.address
     moved: int | None = _pushed_by_plt(here)
     saved: dict[int, int | None] = {}
+    link: int | None = None
+    copied: int | None = None
     for _ in range(INSTRUCTIONS):
         effect = decoded(here, decode, address)
-        if effect is None or effect.kind is Kind.LOST:
+        if effect is None:
             return None
+        if effect.kind is Kind.LOST:
+            # By a call; or an epilogue puts back what had been saved.
+            link = _restored(here, effect, moved, saved)
+            copied = effect.link if link is None and effect.link not in saved else None
+            if link is None and (copied is None or here.around.machine.name not in _COPIES):
+                return None
         returns = effect.kind is Kind.RETURN or (effect.kind is Kind.UNKNOWN and _leaves_stub(here, address))
         if effect.kind is Kind.UNKNOWN and not returns:
             return None
@@ -101,8 +140,19 @@ def _straight_on(here: Here, decode: Decoder) -> Untouched | None:
         moved = _moved(here, effect, moved, saved)
         if returns or effect.kind is Kind.ENTRY:
             # A prologue may have saved more than is loaded on the way.
-            return Untouched(moved, returns, saved)
+            whole = returns or link is not None or copied is not None
+            return Untouched(moved, whole, saved, link, copied)
         address = effect.target if effect.kind is Kind.JUMP else address + effect.size
+    return None
+
+
+def _restored(here: Here, effect: Effect, moved: int | None, saved: dict[int, int | None]) -> int | None:
+    """Where on the stack an instruction has the link register from: bytes from the stack pointer at the pc; or None."""
+    if effect.link is not None:
+        return saved.get(effect.link)
+    for register, offset in effect.loaded:
+        if register == here.around.machine.link_register and moved is not None:
+            return moved + offset
     return None
 
 

@@ -38,6 +38,9 @@ class Effect(NamedTuple):
         moved: bytes that it adds to the stack pointer; None: it is set to something else, or the frame was made before.
         loaded: registers that it fills from the stack, and where: bytes above the stack pointer as it was before.
         base: the register, and what is added to it, that the stack pointer is set to, where it is so.
+        link: the register that it copies into the link register, where it does that.
+        slot: where it saves the link register: bytes above the stack pointer as it was before; None where it does not tell.
+        made: bytes that an entry adds to the stack pointer as it runs; :attr:`moved` is for who stands before it.
     """
 
     kind: Kind
@@ -46,6 +49,9 @@ class Effect(NamedTuple):
     moved: int | None = 0
     loaded: tuple[tuple[int, int], ...] = ()
     base: tuple[int, int] | None = None
+    link: int | None = None
+    slot: int | None = None
+    made: int = 0
 
 
 Decoder = Callable[[int, int], Effect]
@@ -104,13 +110,14 @@ def _aarch64_pair(word: int) -> Effect:
         # stp x16, x30, [sp, #-16]!: the PLT's head, where nothing else has changed since the call.
         return Effect(Kind.RETURN)
     first = 0 if writeback and not before else offset
+    loaded = tuple((register, first + (index << scale)) for index, register in enumerate(pair)) if load else ()
+    loaded = loaded if base == 31 else ()
     if 30 in pair and load:
-        return Effect(Kind.LOST)
+        return Effect(Kind.LOST, moved=moved, loaded=loaded)
     if 30 in pair and base == 31:
         # A prologue makes the frame with the first store and its writeback; without, it was made before.
         return Effect(Kind.ENTRY, moved=0 if writeback and before else None)
-    loaded = tuple((register, first + (index << scale)) for index, register in enumerate(pair)) if load else ()
-    return Effect(Kind.NEXT, moved=moved, loaded=loaded if base == 31 else ())
+    return Effect(Kind.NEXT, moved=moved, loaded=loaded)
 
 
 def _aarch64_single(word: int) -> Effect:
@@ -120,13 +127,13 @@ def _aarch64_single(word: int) -> Effect:
     mode = 0 if scaled else word >> 10 & 3  # 1 writes back after, 3 before
     offset = (word >> 10 & 0xFFF) << 3 if scaled else _signed(word >> 12, 9)
     moved = offset if mode in (1, 3) and base == 31 else 0
+    loaded = ((register, 0 if mode == 1 else offset),) if load == 1 and base == 31 else ()
     if register == 30 and load == 1:
-        return Effect(Kind.LOST)
+        return Effect(Kind.LOST, moved=moved, loaded=loaded)
     if register == 30 and load == 0 and base == 31:
         return Effect(Kind.ENTRY, moved=0 if mode == 3 else None)
     if register == 30 and load == 0 and base == 18 and mode == 1:  # onto a shadow call stack
         return Effect(Kind.ENTRY)
-    loaded = ((register, 0 if mode == 1 else offset),) if load == 1 and base == 31 else ()
     return Effect(Kind.NEXT, moved=moved, loaded=loaded)
 
 
@@ -150,7 +157,7 @@ def _riscv_short(half: int, address: int) -> Effect:
         return short._replace(kind=Kind.ENTRY, moved=None)
     if half & 0xE003 == 0x6002:  # c.ldsp
         offset = (half >> 2 & 0x18) | (half >> 7 & 0x20) | (half << 4 & 0x1C0)
-        return short._replace(kind=Kind.LOST) if register == 1 else short._replace(loaded=((register, offset),))
+        return short._replace(kind=Kind.LOST if register == 1 else Kind.NEXT, loaded=((register, offset),))
     if half & 0xE003 == 0x8002 and register == 1:  # c.mv, c.add
         return short._replace(kind=Kind.LOST)
     if half & 0xE003 == 0x8002 and register == 2:
@@ -185,9 +192,8 @@ def _riscv_long(word: int, address: int) -> Effect:
     if opcode == 0x23 and function in (2, 3) and first == 2 and second == 1:  # sw, sd ra
         return Effect(Kind.ENTRY, moved=None)
     if opcode == 0x03 and function in (2, 3):  # lw, ld
-        if register == 1:
-            return Effect(Kind.LOST)
-        return Effect(Kind.NEXT, loaded=((register, _signed(word >> 20, 12)),) if first == 2 else ())
+        loaded = ((register, _signed(word >> 20, 12)),) if first == 2 else ()
+        return Effect(Kind.LOST if register == 1 else Kind.NEXT, loaded=loaded)
     if word & 0xFFFFF == 0x10113:  # addi sp, sp, n
         return Effect(Kind.NEXT, moved=_signed(word >> 20, 12))
     if word & 0xFFFFF == 0x10413:  # addi s0, sp, n
@@ -204,9 +210,13 @@ def powerpc(word: int, address: int) -> Effect:
     if word == 0x4E800020:  # blr
         return Effect(Kind.RETURN)
     if word & 0xFC1FFFFF == 0x7C0803A6:  # mtlr
-        return Effect(Kind.LOST)
-    if word & 0xFC1FFFFF == 0x7C0802A6 or word & 0xFFFF0003 == 0xF8210001:  # mflr; stdu r1, -n(r1)
+        return Effect(Kind.LOST, link=word >> 21 & 31)
+    if word & 0xFC1FFFFF == 0x7C0802A6:  # mflr
         return Effect(Kind.ENTRY)
+    if word & 0xFFFF0003 == 0xF8210001:  # stdu r1, -n(r1)
+        return Effect(Kind.ENTRY, made=_signed(word & 0xFFFC, 16))
+    if word & 0xFFE0FFFF == 0x7C200B78:  # mr r, r1: the frame pointer
+        return Effect(Kind.ENTRY, moved=None)
     if word >> 26 == 18:  # b, bl
         if word & 1:
             return Effect(Kind.LOST)

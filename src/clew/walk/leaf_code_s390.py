@@ -72,7 +72,7 @@ def _four(word: int, address: int) -> Effect:
     target = word >> 4 & 15
     if word >> 16 in (0xB904, 0xB3CD):  # lgr, lgdr
         if target == _LINK:
-            return _LOST
+            return Effect(Kind.LOST, link=word & 15)
         return Effect(Kind.NEXT, moved=None) if target == _STACK else _PLAIN
     return _PLAIN
 
@@ -110,14 +110,13 @@ def _stored(first: int, last: int, base: int, displacement: int, width: int) -> 
     if base != _STACK or place > last - first & 15:
         return _PLAIN
     # In the place that the ABI gives it, no frame has been made yet.
-    entered = displacement + place * width == _LINK * width
-    return Effect(Kind.ENTRY, moved=0 if entered else None)
+    slot = displacement + place * width
+    return Effect(Kind.ENTRY, moved=0 if slot == _LINK * width else None, slot=slot)
 
 
 def _loaded(first: int, last: int, base: int, displacement: int, width: int) -> Effect:
     count = (last - first & 15) + 1
     registers = [(first + index & 15, displacement + index * width) for index in range(count)]
-    if any(register == _LINK for register, _ in registers):
-        return _LOST
+    kind = Kind.LOST if any(register == _LINK for register, _ in registers) else Kind.NEXT
     moved = None if any(register == _STACK for register, _ in registers) else 0
-    return Effect(Kind.NEXT, moved=moved, loaded=tuple(registers) if base == _STACK else ())
+    return Effect(kind, moved=moved, loaded=tuple(registers) if base == _STACK else ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from clew.arch import Default
 from clew.walk.calls import call_target
 from clew.walk.frame_code import may_have_changed_pointer
-from clew.walk.leaf import DECODERS, untouched_by_code
+from clew.walk.leaf import CHAINED, DECODERS, untouched_by_code
 from clew.walk.model import ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Outcome
 
@@ -69,7 +69,9 @@ def _has_returned(here: Here, target: int) -> bool:
     return callee is None or (callee - start) & here.around.mask not in entries
 
 
-def _caller(here: Here, target: int, registers: dict[int, int], sp: int | None) -> Caller:
+def _caller(
+    here: Here, target: int, registers: dict[int, int], sp: int | None, trust: Trust = Trust.LINK_REGISTER
+) -> Caller:
     machine = here.around.machine
     if machine.program_counter is not None:
         registers[machine.program_counter] = target
@@ -78,7 +80,7 @@ def _caller(here: Here, target: int, registers: dict[int, int], sp: int | None) 
     else:
         registers.pop(machine.stack_pointer, None)
     cfa = sp if machine.name in _PUSHING else None
-    return Caller(ReturnAddress(target), Trust.LINK_REGISTER, registers, cfa, floor=here.floor if sp is None else sp)
+    return Caller(ReturnAddress(target), trust, registers, cfa, floor=here.floor if sp is None else sp)
 
 
 def _called_nowhere(here: Here) -> Outcome:
@@ -168,15 +170,25 @@ def _is_stub(code: bytes) -> bool:
 
 
 def _by_code(here: Here) -> Outcome:
-    """The caller, where the code proves that the link register has the return address."""
+    """The caller, where the code proves that the link register has the return address, or where on the stack it is."""
     found = untouched_by_code(here)
-    target = None if found is None else link_target(here)
-    if found is None or target is None:
+    if found is None:
         return None
     machine = here.around.machine
     sp = here.value(machine.stack_pointer)
+    if found.link is None and found.copied is None:
+        target = link_target(here)
+    else:
+        value = None if found.copied is None else here.value(found.copied)
+        if found.link is not None:
+            value = None if sp is None else here.word("return address", sp + found.link)
+        target = None if value is None else here.around.return_target(value, signed=True)
+        target = target if target is not None and here.around.may_return_to(target) else None
+    if target is None:
+        return None
     kept = machine.frame_pointer
-    if not found.whole and may_have_changed_pointer(here):
+    if not found.whole and (machine.name in CHAINED or may_have_changed_pointer(here)):
+        # With a back chain, the next frame does without it.
         kept = None
     registers = here.keep(kept, callee_saved=found.whole)
     for number, offset in found.saved.items():
@@ -185,4 +197,8 @@ def _by_code(here: Here) -> Outcome:
             value = here.word(machine.register_name(number), sp + offset)
             if value is not None:
                 registers[number] = value
-    return _caller(here, target, registers, None if sp is None or found.moved is None else sp + found.moved)
+    top = None if sp is None or found.moved is None else (sp + found.moved) & here.around.mask
+    if top is None and machine.stack_pointer in found.saved:
+        top = registers.get(machine.stack_pointer)
+    trust = Trust.LINK_REGISTER if found.link is None and found.copied is None else Trust.SYNTHESISED
+    return _caller(here, target, registers, top, trust)

@@ -67,7 +67,7 @@ _MOST_SETS = 10_000
 _FEW = 256
 """As many bytes of a row's code are looked at one by one where there is no file."""
 
-_MANY_ROWS = 256
+_MANY_ROWS = 48
 """Rows of a file after which its whole code is searched for trampolines, once, instead of that of each row."""
 
 
@@ -140,6 +140,7 @@ class Steps:
         self.numbers = {slot: number for number, slot in self.slots.items()}
         self.book = StepBook()
         self._numbers: dict[Rule, int] = {}
+        self._by_number: dict[tuple[Table, int], int] = {}
         self._tables: dict[Table, StepTable[Table]] = {}
         self._asked: dict[Table, int] = {}
         self._clean: dict[Table, bool] = {}

@@ -9,7 +9,7 @@ from programs.gdb_stub import Stub
 from programs.qemu_user import Guest, run
 
 from clew.target import Target, open_core
-from clew.walk import Frame, Interrupted, Stack, Walker
+from clew.walk import FastWalker, Frame, Interrupted, Stack, Walker
 
 FAULT = 11
 """GDB's number of the signal of a bad address; Linux's, too."""
@@ -69,9 +69,13 @@ def died(guest: Guest, program: Path, *arguments: str, folder: Path, faults: int
 
 
 def stacks(target: Target) -> list[Stack]:
-    """The stacks of its threads; the first is that of the one that died."""
-    walker = Walker(target)
-    return [walker.walk(thread) for thread in target.threads]
+    """The stacks of its threads; the first is that of the one that died. Both walkers must find them."""
+    walker, fast = Walker(target), FastWalker(target)
+    found = [walker.walk(thread) for thread in target.threads]
+    for thread, stack in zip(target.threads, found, strict=True):
+        other = fast.walk(thread)
+        assert ([frame.pc for frame in other.frames], other.end) == ([frame.pc for frame in stack.frames], stack.end)
+    return found
 
 
 def function(frame: Frame) -> str:

@@ -119,6 +119,13 @@ func main() {
 		time.Sleep(time.Hour)
 	case "crash":
 		deep(4, func() { sink = *nowhere })
+	case "clock":
+		fmt.Println("ready")
+		deep(2, func() {
+			for {
+				sink += time.Now().Nanosecond()
+			}
+		})
 	case "load":
 		deep(4, func() { sink = load(nowhere) })
 	case "churn":
