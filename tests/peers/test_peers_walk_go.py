@@ -28,7 +28,9 @@ pytestmark = [
     pytest.mark.skipif(not Path(_GO).exists(), reason="go is not installed"),
 ]
 
-FLAGS = ["", "-ldflags=-w", "-ldflags=-s -w", "-buildmode=pie"]
+# The standard library is built anew for it.
+PIE = pytest.param("-buildmode=pie", marks=pytest.mark.slow)
+FLAGS = ["", pytest.param("-ldflags=-w", marks=pytest.mark.slow), "-ldflags=-s -w", PIE]
 
 
 @cache
@@ -96,11 +98,20 @@ def test_goroutines(mode: str, flags: str) -> None:
     if mode == "defer" and flags.startswith("-ldflags"):
         # A signal interrupted a leaf without a frame, called through a pointer: frame records cannot tell its caller.
         pytest.skip("a leaf that was interrupted has no frame record, and there is no table")
-    with ready(built("go_plain", flags), mode) as (pid, lines), open_process(pid) as target:
-        check(target, lines, 1)
+    with ready(built("go_plain", flags), mode) as (pid, lines):
+        for _ in range(20):
+            with open_process(pid) as target:
+                stack = stack_of(target, known(lines)[0])
+                # A loop is preempted now and then: its goroutine is put aside, and the thread asks for the next.
+                if mode in ("wait", "goroutine", "defer") or stack.frames[0].pc.address - known(lines)[1][0] in range(
+                    -64, 64
+                ):
+                    check(target, lines, 1)
+                    return
+        pytest.fail("the loop was never seen")
 
 
-@pytest.mark.parametrize("flags", ["", "-ldflags=-s -w", "-buildmode=pie"])
+@pytest.mark.parametrize("flags", ["", "-ldflags=-s -w", PIE])
 def test_through_c_and_back(flags: str) -> None:
     program = built("go_cgo", flags, "1")
     with ready(program) as (pid, lines), open_process(pid) as target:
@@ -123,7 +134,7 @@ FRAME = re.compile(r" fp=(0x[0-9a-f]+) sp=(0x[0-9a-f]+) pc=(0x[0-9a-f]+)$", re.M
 
 
 @pytest.mark.parametrize("mode", ["crash", "panic", "load"])
-@pytest.mark.parametrize("flags", ["", "-buildmode=pie", "-ldflags=-w"])
+@pytest.mark.parametrize("flags", ["", PIE, "-ldflags=-w"])
 def test_a_crash(mode: str, flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if mode == "crash" and flags == "-ldflags=-w":
         pytest.skip("a leaf that was interrupted has no frame record, and there is no table")
@@ -185,5 +196,8 @@ def test_at_any_moment(flags: str) -> None:
                     ends[found.end.value] += 1
                     if found.end is not End.ENTRY:
                         others.append(shown(found))
-    share = ends["entry"] / ends.total()
-    assert share > (0.9 if "-s" in flags else 0.98), "\n".join([repr(ends), *others[:20]])
+    # A stack that grows is copied by a function that never returns to it.
+    growing = sum("runtime.morestack has left" in text for text in others)
+    share = ends["entry"] / (ends.total() - growing)
+    assert share > 0.99, "\n".join([repr(ends), *others[:20]])
+    assert growing < 0.05 * ends.total()

@@ -40,6 +40,11 @@ OPTIONS = [
 FEW = ["-O0", "-O2", "-O2 -fno-omit-frame-pointer", "-O2 -static"]
 
 
+def mostly_slow(options: list[str], fast: int = 1) -> list[object]:
+    """All of them, of which the first few are for every run."""
+    return [*options[:fast], *(pytest.param(each, marks=pytest.mark.slow) for each in options[fast:])]
+
+
 def check_live(program: Path, *arguments: str, least: int = 3) -> None:
     with ready(program, *arguments) as (pid, lines), open_process(pid) as target:
         assert check(target, said(lines)) >= least
@@ -51,13 +56,13 @@ def check_core(program: Path, place: Path, *arguments: str, least: int = 3) -> N
         assert check(target, said(lines)) >= least
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", mostly_slow(OPTIONS, 3))
 def test_a_tree_of_calls(options: str) -> None:
     for mode in ("", "constructor", "exit"):
         check_live(built("tree.c", options), mode, least=20)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", mostly_slow(OPTIONS))
 def test_a_tree_of_calls_in_a_core(options: str, tmp_path: Path) -> None:
     check_core(built("tree.c", options), tmp_path, least=20)
 
@@ -65,7 +70,7 @@ def test_a_tree_of_calls_in_a_core(options: str, tmp_path: Path) -> None:
 SIGNALS = ["raise", "plain", "nested", "first", "alarm", "fault", "sort"]
 
 
-@pytest.mark.parametrize("options", FEW)
+@pytest.mark.parametrize("options", mostly_slow(FEW))
 @pytest.mark.parametrize("stack", ["", "other"])
 def test_signals(options: str, stack: str) -> None:
     for mode in SIGNALS:
@@ -81,7 +86,7 @@ def test_a_stack_that_overflows() -> None:
     check_live(built("signals.c"), "overflow", "other", least=1000)
 
 
-@pytest.mark.parametrize("options", FEW)
+@pytest.mark.parametrize("options", mostly_slow(FEW))
 def test_a_call_to_nowhere(options: str) -> None:
     """libgcc stops at a pc of zero; the frames behind it are known by name."""
     with ready(built("signals.c", options), "nowhere") as (pid, lines), open_process(pid) as target:
@@ -97,7 +102,7 @@ def test_a_call_to_nowhere(options: str) -> None:
         assert dict(stack.frames[index].registers) == {k: v for k, v in text.interrupted[0].items() if k != 49}
 
 
-@pytest.mark.parametrize("options", FEW)
+@pytest.mark.parametrize("options", mostly_slow(FEW))
 def test_threads(options: str) -> None:
     check_live(built("threads.c", options), least=1500)
 
@@ -106,7 +111,7 @@ def test_threads_in_a_core(tmp_path: Path) -> None:
     check_core(built("threads.c"), tmp_path, least=1500)
 
 
-@pytest.mark.parametrize("options", [*FEW, "-O2 -static-pie", "-O2 -static-libstdc++"])
+@pytest.mark.parametrize("options", mostly_slow([*FEW, "-O2 -static-pie", "-O2 -static-libstdc++"]))
 def test_exceptions(options: str) -> None:
     for mode in ("plain", "destructor", "sort", "catch", "again", "noexcept", "thread"):
         check_live(built("exceptions.cc", options), mode)
@@ -116,7 +121,7 @@ def test_exceptions_in_a_core(tmp_path: Path) -> None:
     check_core(built("exceptions.cc"), tmp_path, "noexcept")
 
 
-@pytest.mark.parametrize("options", [*FEW, "-O2 -no-pie"])
+@pytest.mark.parametrize("options", mostly_slow([*FEW, "-O2 -no-pie"], 2))
 @pytest.mark.parametrize("thread", ["", "thread"])
 def test_coroutines(options: str, thread: str) -> None:
     check_live(built("coroutines.c", options), *filter(None, [thread]), least=6)

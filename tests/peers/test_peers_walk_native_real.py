@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,12 +76,12 @@ def test_nearly_every_stack_is_whole(name: str) -> None:
     ends: Counter[str] = Counter()
     others: Counter[str] = Counter()
     generator = random.Random(7)
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = started(command)
     try:
         time.sleep(0.2)
         while ends.total() < SAMPLES:
             if process.poll() is not None:
-                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                process = started(command)
             pid = deepest(process.pid) if name == "cc1" else process.pid
             try:
                 with open_process(pid) as target:
@@ -95,11 +97,18 @@ def test_nearly_every_stack_is_whole(name: str) -> None:
             assert is_going_on(pid)
             time.sleep(generator.random() * 0.01)
     finally:
-        process.kill()
+        # With what it has started itself.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     for text, count in others.most_common():
         print(count, text)
     assert ends["entry"] / ends.total() >= 0.995, (ends, list(others)[:5])
+
+
+def started(command: list[str]) -> subprocess.Popen[bytes]:
+    """The command, in a group of its own."""
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def is_going_on(pid: int) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from programs.qemu_user import GUESTS, build
 from programs.walks import died, function, printed, same, stacks
 
-from clew.walk import End
+from clew.walk import End, Stack
 
 FAULTING = "-fasynchronous-unwind-tables -DDIE=(*nowhere=1)"
 
@@ -94,7 +94,7 @@ def test_every_frame_is_libgccs(machine: str, options: str, tmp_path: Path) -> N
                 assert not same(found[0], theirs[1:]), (way, same(found[0], theirs[1:]))
             assert found[0].end is End.ENTRY, (way, found[0].detail)
             if way == "thread":
-                _main_waits(found[1:], [function(frame) for stack in found[1:] for frame in stack.frames])
+                _main_waits(found[1:])
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def _crosses_the_signal(way: str, names: list[str]) -> None:
 _CHAIN = ("bridge", "compare", "sort", "lay", *("recurse",) * 4, "floats", "begin", "main")
 
 
-def _main_waits(others: list, names: list[str]) -> None:  # type: ignore[type-arg]
-    assert len(others) == 1
-    assert "main" in names
-    assert others[0].end is End.ENTRY, others[0].detail
+def _main_waits(others: list[Stack]) -> None:
+    (main,) = others
+    assert "main" in [function(frame) for frame in main.frames]
+    assert main.end is End.ENTRY, main.detail
 
 
 @pytest.mark.parametrize(

@@ -126,13 +126,18 @@ def compared(trace: Trace) -> Counter[str]:
     "options",
     [
         "-O2",
-        "-O0",
         f"-O1 -fno-omit-frame-pointer {BARE}",
-        f"-O0 -static {BARE}",
-        "-O2 -static-pie",
         "-O2 -no-pie -Wl,-z,lazy",
-        "-O2 -fcf-protection -Wl,-z,lazy,-z,ibtplt",
-        "-O3 -mstackrealign",
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                "-O0",
+                f"-O0 -static {BARE}",
+                "-O2 -static-pie",
+                "-O2 -fcf-protection -Wl,-z,lazy,-z,ibtplt",
+                "-O3 -mstackrealign",
+            )
+        ),
     ],
 )
 def test_every_instruction_of_calls(options: str) -> None:
@@ -147,7 +152,7 @@ def test_every_instruction_of_calls(options: str) -> None:
 @pytest.mark.parametrize(
     "options", ["-O2", f"-O1 -fno-omit-frame-pointer {BARE}", "-O2 -static", "-O2 -no-pie -Wl,-z,lazy"]
 )
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 7, 41])
+@pytest.mark.parametrize("every", [*(pytest.param(count, marks=pytest.mark.slow) for count in (1, 7)), 41])
 def test_every_instruction_of_signals(options: str, every: int) -> None:
     """A signal after every so many instructions: handlers with and without information, on the stack and on another."""
     signals = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM)
@@ -168,6 +173,7 @@ def test_every_instruction_of_the_c_library(options: str) -> None:
     assert left_out["__longjmp"] < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["-O2", "-O0 -static-libgcc"])
 def test_every_instruction_of_an_exception(options: str) -> None:
     count = compared(Trace(built("steps.cc", options)))

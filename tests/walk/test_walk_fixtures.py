@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,8 @@ def test_the_shadow_call_stack_has_the_same_return_addresses(tmp_path: Path) -> 
         assert frames[-2].registers[18] == top - 8 * 6
 
 
-def test_nothing_of_the_machine_that_made_them_is_in_the_cores(tmp_path: Path) -> None:
+def test_nothing_of_the_machine_that_made_them_is_in_them() -> None:
+    """No path and no variable of its environment: a core has the stack, which begins with them."""
     for path in sorted(FIXTURES.glob("*.xz")):
         data = lzma.decompress(path.read_bytes())
-        assert not [word for word in (b"/tmp/", b"/root", b"/home", b"/work", b"HOME=") if word in data], path.name
+        assert not re.findall(rb"/[a-z]{3,}/[\w.-]{3,}|[A-Z]{3,}=", data), path.name

@@ -188,19 +188,22 @@ def test_the_entry_point_is_the_outermost_frame_whatever_the_frame_pointer() -> 
 
 
 @pytest.mark.parametrize(
-    ("prologue", "end"),
+    ("prologue", "name", "end"),
     [
-        ("4883ec18", End.NO_RULE),  # sub $24,%rsp
-        ("53554889e54883ec18", End.ENTRY),  # push %rbx; push %rbp; mov %rsp,%rbp; sub $24,%rsp
-        ("55488d6c2408", End.ENTRY),  # push %rbp; lea 8(%rsp),%rbp
+        ("4883ec18", "pause", End.NO_RULE),  # sub $24,%rsp
+        ("4883ec18", "pause.cold", End.ENTRY),  # a part of a function, whose prologue is elsewhere
+        ("53554889e54883ec18", "pause", End.ENTRY),  # push %rbx; push %rbp; mov %rsp,%rbp; sub $24,%rsp
+        ("55488d6c2408", "pause", End.ENTRY),  # push %rbp; lea 8(%rsp),%rbp
     ],
 )
-def test_a_function_of_x86_that_makes_no_record_is_not_left_by_that_of_its_caller(prologue: str, end: End) -> None:
+def test_a_function_of_x86_that_makes_no_record_is_not_left_by_that_of_its_caller(
+    prologue: str, name: str, end: End
+) -> None:
     """musl's pause has neither table nor frame pointer: the record is its caller's, whose own pc is not in it."""
     body = bytes.fromhex(prologue) + CALL + b"\x90" * 8
     elf = ElfBuilder(machine=62)
     elf.section(".text", bytes(0x200), address=0x100, flags=6)
-    elf.symbol("pause", section=".text", value=0x200, size=len(body))
+    elf.symbol(name, section=".text", value=0x200, size=len(body))
     elf.segment(1, [".text"], flags=5)
     image = Image.from_bytes(elf.build())
     module = Module("/lib/musl.so", 0x40000, 0x50000, 0x40000, open_image=lambda: image)

@@ -223,6 +223,28 @@ def test_powers_frames_at_every_instruction() -> None:
         assert (frames, trust, found[1], found.get(31)) == ([FUNCTION + pc, RETURN], how, TOP, kept), pc
 
 
+@pytest.mark.parametrize(
+    ("machine", "code"),
+    [
+        ("aarch64", "ff6320cb e803002a"),  # sub sp, sp, x0; mov w8, w0
+        ("aarch64", "1fec7c92 e803002a"),  # and sp, x0, #-16
+        ("powerpc64", "7c21496a 60000000"),  # stdux r1, r1, r9; nop
+        ("powerpc64", "7c214850 60000000"),  # subf r1, r1, r9
+        ("powerpc64", "7c214a14 60000000"),  # add r1, r1, r9
+        ("s390x", "b90900f1 b90400e0"),  # sgr %r15, %r1
+        ("riscv64", "3301f140 13000000"),  # sub sp, sp, a5
+    ],
+)
+def test_a_stack_pointer_that_moves_by_an_unknown_amount(machine: str, code: str) -> None:
+    """alloca: the link register may still be good, but then nothing says where the caller's stack is."""
+    if machine_named(machine).name == "powerpc64" and machine_named(machine).byte_order == "little":
+        code = "".join(bytes.fromhex(word)[::-1].hex() for word in code.split())
+    known = machine_named(machine)
+    registers = {known.register_name(SP[machine]): TOP, LINK[machine]: RETURN}
+    stack = stopped(machine, code, 4, registers)
+    assert SP[machine] not in stack.frames[-1].registers or len(stack.frames) == 1
+
+
 def test_the_frame_pointer_puts_the_stack_pointer_back() -> None:
     # -O0: addi sp, s0, -32; ld s0, 24(sp); addi sp, sp, 32; ret
     code = "130104fe 03348101 13010102 67800000"

@@ -56,6 +56,9 @@ class SampleColumns:
             slots: for each word of a block of registers its slot, or 255.
             limit, work: frames, and what a walk may spend.
         """
+        if not cython.compiled:
+            columns = (which, sp, stack_offset, stack_size, registers_offset, restarted, slots)
+            which, sp, stack_offset, stack_size, registers_offset, restarted, slots = map(memoryview, columns)
         i: cython.size_t
         n: cython.size_t
         index: cython.size_t

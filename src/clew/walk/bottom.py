@@ -41,6 +41,9 @@ def bottom(here: Here) -> Outcome:
     """
     if here.row is not None or here.module is None:
         return None
+    # A file that cannot be had may have a row for all we know.
+    if here.module.table is None and here.module.image is None:
+        return None
     if _at_entry_point(here):
         return Stop(End.ENTRY, f"there is no row for {here.pc.lookup:#x}, which is in the program's entry point")
     records = RECORDS.get(here.around.machine.name)

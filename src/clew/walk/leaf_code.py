@@ -89,6 +89,8 @@ def aarch64(word: int, address: int) -> Effect:
         amount = -amount if word >> 30 & 1 else amount
         register = word >> 5 & 31
         return Effect(Kind.NEXT, moved=amount if register == 31 else None, base=(register, amount))
+    if word & 0xBFE0001F == 0x8B20001F or word & 0xFF80001F == 0x9200001F:  # add, sub sp, xn, xm; and sp, xn, #m
+        return Effect(Kind.NEXT, moved=None)
     if word & 0xFF8003FF == 0x910003FD:  # add x29, sp, #n
         return Effect(Kind.ENTRY, moved=None)
     if word & 0x3A000000 == 0x28000000:
@@ -232,6 +234,8 @@ def powerpc(word: int, address: int) -> Effect:
         return Effect(Kind.NEXT, moved=amount if register == 1 else None, base=(register, amount))
     if word & 0xFC1F07FE == 0x7C010378:  # mr r1, r
         return Effect(Kind.NEXT, moved=None, base=(word >> 21 & 31, 0))
+    if word & 0xFC1F07FF == 0x7C01016A or (word & 0xFFE00000 == 0x7C200000 and word & 0x3FF in (532, 80)):
+        return Effect(Kind.NEXT, moved=None)  # stdux r, r1, r; add, subf r1, r, r
     if word & 0xFFE00003 == 0xE8200000:  # ld r1, n(r)
         return Effect(Kind.NEXT, moved=None)
     if word >> 26 == 58 and word & 3 == 0 and word >> 16 & 31 == 1:  # ld r, n(r1)

@@ -70,6 +70,8 @@ def _four(word: int, address: int) -> Effect:
     if opcode == 0x98:  # lm
         return _loaded(first, word >> 16 & 15, base, word & 0xFFF, 4)
     target = word >> 4 & 15
+    if word >> 16 in (0xB908, 0xB909, 0xB90A, 0xB90B) and target == _STACK:  # agr, sgr, algr, slgr
+        return Effect(Kind.NEXT, moved=None)
     if word >> 16 in (0xB904, 0xB3CD):  # lgr, lgdr
         if target == _LINK:
             return Effect(Kind.LOST, link=word & 15)

@@ -10,7 +10,7 @@ from clew.arch import Machine
 from clew.errors import Error, Problem
 from clew.image import Image
 from clew.image.elf import PF_W, PF_X
-from clew.read.frames import frame_sections
+from clew.read.frames import unwind_tables
 from clew.table import Table, merge
 from clew.target.loaded_file import PAGE, loads
 from clew.target.model import Module, Modules
@@ -52,7 +52,7 @@ class SharedFile:
         if isinstance(self.image, Error):
             return self.image
         try:
-            return merge([section.table() for section in frame_sections(self.image)])
+            return merge(unwind_tables(self.image))
         except Error as error:
             return error
 
