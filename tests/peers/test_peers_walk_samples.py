@@ -101,7 +101,7 @@ def test_stacks_end_where_they_should(name: str, tmp_path: Path) -> None:
                 assert stacks.pcs(index).tolist() == [frame.pc.address for frame in expected.frames]
                 assert ENDS[stacks.end[index]] is expected.end
                 compared += 1
-    total = ends.total(); print(name, ends, others.most_common(5))
+    total = ends.total()
     assert total > 500
     assert compared > 50
     assert ends[End.ENTRY] + ends[End.STACK_COPY_END] >= 0.995 * total, (ends, others.most_common(10))

@@ -29,11 +29,17 @@ def sets_record_up(here: Here) -> bool:
         return code is None or any(each in code for each in _X86_SETS_UP)
     if here.around.machine.name not in _TOLD:
         return True
-    words = list(_words(here, *extent))
-    # Code that cannot be read to its end says nothing.
-    if not words or words[-1][0] + 4 < extent[1]:
-        return True
-    return any(_sets_up(here.around.machine.name, word) for _, word in words)
+    return here.around.once(extent, lambda: _somewhere(here, *extent)) is not False
+
+
+def _somewhere(here: Here, start: int, end: int) -> bool | None:
+    """Whether an instruction sets the frame pointer up; None where the code cannot be read to its end."""
+    reached = None
+    for place, word in _words(here, start, end):
+        if _sets_up(here.around.machine.name, word):
+            return True
+        reached = place
+    return None if reached is None or reached + 4 < end else False
 
 
 def clears_pointer(here: Here) -> bool:
@@ -72,7 +78,7 @@ def _words(here: Here, start: int, end: int) -> Iterator[tuple[int, int]]:
     decode = DECODERS[here.around.machine.name]
     address = start
     while address < end:
-        effect = decoded(here, decode, address)
+        effect = decoded(here, decode, address) if here.work.spend(1) else None
         data = None if effect is None else here.around.code(address, effect.size)
         if effect is None or data is None:
             return

@@ -93,7 +93,7 @@ def _from_start(here: Here, decode: Decoder) -> Untouched | None:
     lost = False
     while place < address:
         effect = decoded(here, decode, place)
-        if effect is None:
+        if effect is None or not here.work.spend(1):
             return None
         if effect.kind is Kind.LOST:
             # Not by a call: once it has been saved, IBM Z's link register may be used for anything.
@@ -125,7 +125,7 @@ def _straight_on(here: Here, decode: Decoder) -> Untouched | None:
     copied: int | None = None
     for _ in range(INSTRUCTIONS):
         effect = decoded(here, decode, address)
-        if effect is None:
+        if effect is None or not here.work.spend(1):
             return None
         if effect.kind is Kind.LOST:
             # By a call; or an epilogue puts back what had been saved.

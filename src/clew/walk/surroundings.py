@@ -47,6 +47,7 @@ class Surroundings:
         self._rows: dict[int, tuple[Module | None, Row | None]] = {}
         self._trampolines: dict[int, tuple[Trampoline, int] | None] = {}
         self._returns: dict[int, bool] = {}
+        self._records: dict[tuple[int, int], bool] = {}
         self._starts: dict[tuple[int, bytes], bool] = {}
 
     def row(self, address: int) -> tuple[Module | None, Row | None]:
@@ -98,6 +99,16 @@ class Surroundings:
             return None
         start = None if found is None else (address - found[1]) & self.mask
         return None if start is None else (start, start + size)
+
+    def once(self, extent: tuple[int, int], find: Callable[[], bool | None]) -> bool | None:
+        """What is found out of a function by its code from start to end; asked again only where that was None."""
+        known = self._records.get(extent)
+        if known is None:
+            found = find()
+            if found is not None:
+                _remember(self._records, extent, found)
+            return found
+        return known
 
     def starts_with(self, pc: CodeAddress, code: bytes) -> bool:
         """Whether the function of a pc begins with this code, after an ``endbr64``; or what begins at the very pc."""
