@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from clew.read.frames import frame_sections, read_table
     from clew.read.stats import Stats, read_stats, survey
     from clew.table import Expression, Row, Rule, Table, compare, evaluate, merge, normalise, table_of
+    from clew.target import Target, Thread, open_core, open_minidump, open_perf_data, open_process, open_target
+    from clew.walk import End, FastWalker, Frame, SampleWalker, Stack, Trust, Walker
 
 _HOMES = {
     "clew.arch": ("Machine", "machine_for", "machine_named"),
@@ -52,6 +54,16 @@ _HOMES = {
         "normalise",
         "table_of",
     ),
+    "clew.target": (
+        "Target",
+        "Thread",
+        "open_core",
+        "open_minidump",
+        "open_perf_data",
+        "open_process",
+        "open_target",
+    ),
+    "clew.walk": ("End", "FastWalker", "Frame", "SampleWalker", "Stack", "Trust", "Walker"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -60,10 +72,13 @@ __all__ = [
     "CfiSection",
     "DependencyError",
     "EhFrameHeader",
+    "End",
     "Error",
     "EvaluationError",
     "Expression",
+    "FastWalker",
     "FormatError",
+    "Frame",
     "Image",
     "Machine",
     "Memory",
@@ -72,9 +87,15 @@ __all__ = [
     "ProcessMemory",
     "Row",
     "Rule",
+    "SampleWalker",
+    "Stack",
     "Stats",
     "Table",
+    "Target",
+    "Thread",
+    "Trust",
     "UsageError",
+    "Walker",
     "__version__",
     "compare",
     "evaluate",
@@ -84,7 +105,12 @@ __all__ = [
     "machine_named",
     "merge",
     "normalise",
+    "open_core",
     "open_image",
+    "open_minidump",
+    "open_perf_data",
+    "open_process",
+    "open_target",
     "read_stats",
     "read_table",
     "survey",

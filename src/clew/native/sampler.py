@@ -4,10 +4,12 @@ import cython
 import numpy as np
 
 if cython.compiled:
-    from cython.cimports.clew.native.stepper import ModuleMap, Stepper
+    from cython.cimports.clew.native.modulemap import ModuleMap
+    from cython.cimports.clew.native.stepper import Stepper
     from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 else:
-    from clew.native.stepper import ModuleMap, Stepper
+    from clew.native.modulemap import ModuleMap
+    from clew.native.stepper import Stepper
 
     int32_t = int64_t = uint8_t = uint32_t = uint64_t = cython.longlong
 

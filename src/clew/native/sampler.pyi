@@ -3,7 +3,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from clew.native.stepper import ModuleMap, Stepper
+from clew.native.modulemap import ModuleMap
+from clew.native.stepper import Stepper
 
 class SampleColumns:
     def __init__(self, count: int) -> None: ...

@@ -1,12 +1,12 @@
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
+from clew.native.modulemap import ModuleMap
 from clew.native.stepbook import StepBook
-from clew.native.steptable import StepTable
 
 UNUSUAL: int
 OUTERMOST_FRAME: int
@@ -14,17 +14,8 @@ FULL: int
 COPY_END: int
 VALUES: int
 
-class Owner(Protocol):
-    def load(self, module: int) -> StepTable[Any] | None: ...
-    def resolve(self, table: StepTable[Any], module: int, row: int) -> int: ...
-
 class Windows(Protocol):
     def window(self, address: int) -> tuple[int, Buffer] | None: ...
-
-class ModuleMap:
-    def __init__(
-        self, owner: Owner, start: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64], bias: npt.NDArray[np.uint64]
-    ) -> None: ...
 
 class Stepper:
     pc: int

@@ -12,12 +12,29 @@ Targets are processes of this machine, ELF cores and minidumps of any. A recordi
 
 from __future__ import annotations
 
-from clew.target.core import open_core
-from clew.target.minidump import open_minidump
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from clew.target.model import Module, Modules, Target, Thread
-from clew.target.opening import open_target
-from clew.target.perfdata import PerfData, Sample, SampledProcess, open_perf_data
-from clew.target.process import open_process
+
+if TYPE_CHECKING:
+    from clew.target.core import open_core
+    from clew.target.minidump import open_minidump
+    from clew.target.opening import open_target
+    from clew.target.perfdata import PerfData, Sample, SampledProcess, open_perf_data
+    from clew.target.process import open_process
+
+# Who walks a process need not load what reads recordings: each of these is loaded when it is first used.
+_HOME_OF = {
+    "open_core": "core",
+    "open_minidump": "minidump",
+    "open_target": "opening",
+    "open_process": "process",
+    "open_perf_data": "perfdata",
+    "PerfData": "perfdata",
+    "Sample": "perfdata",
+    "SampledProcess": "perfdata",
+}
 
 __all__ = [
     "Module",
@@ -33,3 +50,10 @@ __all__ = [
     "open_process",
     "open_target",
 ]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 PTRACE_DETACH: Final = 17
@@ -29,6 +31,15 @@ class _IoVec(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
+@lru_cache(maxsize=1)
+def _ptrace() -> Callable[..., int]:
+    # No request waits, so there is no need to let other threads of Python run meanwhile.
+    call = ctypes.PyDLL(None, use_errno=True).ptrace
+    call.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+    call.restype = ctypes.c_long
+    return call
+
+
 class Ptrace:
     """The requests. Make one in the thread that uses it.
 
@@ -36,10 +47,7 @@ class Ptrace:
     """
 
     def __init__(self) -> None:
-        # No request waits, so there is no need to let other threads of Python run meanwhile.
-        self._call = ctypes.PyDLL(None, use_errno=True).ptrace
-        self._call.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
-        self._call.restype = ctypes.c_long
+        self._call = _ptrace()
         self._buffer = ctypes.create_string_buffer(_MAXIMUM_REGSET)
         self._vector = _IoVec(ctypes.addressof(self._buffer), _MAXIMUM_REGSET)
         self._vector_address = ctypes.addressof(self._vector)

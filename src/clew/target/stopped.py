@@ -23,6 +23,9 @@ TIMEOUT = 3.0
 _GRACE = 0.25
 """How many seconds to wait, after an interrupt, until the process is let go, which happens anyway."""
 
+_SOON = 0.003
+"""As many seconds are spent asking again and again before the wait for threads begins in earnest."""
+
 _NT_PRSTATUS = 1
 
 _MAXIMUM_PASSES = 1000
@@ -173,6 +176,7 @@ class _Work:
     def _wait(self, pending: set[int]) -> None:
         """Wait until the threads stand still, have gone, or the time is over."""
         rounds = 0
+        soon = time.monotonic() + _SOON
         while pending and not self.cancelled:
             for thread in list(pending):
                 try:
@@ -185,12 +189,12 @@ class _Work:
                     self._signals[thread] = status if status < 0x100 else 0
             if not pending:
                 return
-            rounds += 1
-            if rounds < 10:
-                # A thread that sleeps stops as soon as a processor is free for it.
+            if time.monotonic() < soon:
+                # A thread that sleeps stops as soon as a processor is free for it, which is not worth a sleep of its own.
                 os.sched_yield()
                 continue
-            time.sleep(min(50e-6 * rounds, 5e-3))
+            rounds += 1
+            time.sleep(min(100e-6 * rounds, 5e-3))
             if rounds % 20 == 0:
                 pending -= {thread for thread in pending if (thread_state(self.pid, thread) or "X") in ENDED}
             if time.monotonic() > self.deadline:

@@ -13,6 +13,7 @@ import numpy as np
 from clew.arch import Default, Machine
 from clew.errors import Error
 from clew.image import Image
+from clew.native.modulemap import ModuleMap
 from clew.native.stepbook import (
     AT_CFA,
     CFA_PLUS,
@@ -24,7 +25,7 @@ from clew.native.stepbook import (
     UNDEFINED,
     StepBook,
 )
-from clew.native.stepper import ModuleMap, Stepper
+from clew.native.stepper import Stepper
 from clew.native.steptable import StepTable
 from clew.table import (
     AtCfa,
