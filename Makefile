@@ -5,7 +5,9 @@ PY = .venv/bin/python
 NATIVE = $(wildcard src/clew/native/*.py src/clew/native/*.pxd src/clew/native/*.h) setup.py
 
 # Programs of other people that tests and benchmarks compare clew with, by their names in Debian.
-PEERS_APT = binutils llvm gcc-aarch64-linux-gnu
+PEERS_APT = binutils llvm gcc-aarch64-linux-gnu g++-aarch64-linux-gnu gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-powerpc64le-linux-gnu \
+	gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-i386-cross libc6-dev-s390x-cross libc6-dev-ppc64el-cross \
+	libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user clang lld elfutils libdw-dev gdb linux-perf musl-tools sqlite3
 # How long each fuzz test of `make fuzz` and `make test-all` may run, in seconds.
 FUZZ_SECONDS = 60
 
@@ -74,6 +76,7 @@ types: .make/core .make/extra-lint
 bench: .make/core .make/peers
 	$(PY) bench/decode.py
 	$(PY) bench/commands.py
+	$(PY) bench/walk.py
 
 build: .make/core
 	$(PY) -m pip install -q build

@@ -1,4 +1,4 @@
-"""drgn on a core: for every line that comes in it walks all threads, and prints frames and nanoseconds, of time and of CPU time."""
+"""drgn on a core: for each line that comes in it walks all threads and prints frames, and nanoseconds of time and of CPU time."""
 
 import contextlib
 import sys

@@ -131,7 +131,7 @@ class FastWalker(Walker):
         run = Run(here, thread, stepper.notes())
         frames.add_run(run)
         if reason == OUTERMOST_FRAME:
-            rule = self._rows.rule(*run.at(-1)[3:5])
+            rule = self._rows.rule(*run.last())
             name = self.target.machine.register_name(rule.return_address)
             return Stop(End.ENTRY, f"{name} is undefined: this is the outermost frame")
         if reason == FULL:

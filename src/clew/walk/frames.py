@@ -39,6 +39,10 @@ class Run:
         numbers: list[int] = self._notes[:, index].tolist()
         return numbers
 
+    def last(self) -> tuple[int, int]:
+        """The numbers of the last frame's module and row."""
+        return int(self._notes[-1, 3]), int(self._notes[-1, 4])
+
     def at(self, index: int) -> list[int]:
         """All numbers of a frame; behind those of :meth:`column` a bit for each slot that is known, then the slots."""
         if self._lists is None:

@@ -8,7 +8,7 @@ import stat
 
 from clew.errors import Error, FormatError, NotFoundError
 
-WINDOW = 1 << 24
+WINDOW = 1 << 25
 """How many bytes of the file are mapped at once."""
 
 
