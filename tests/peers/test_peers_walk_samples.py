@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.target import open_perf_data
+from clew.target import SampledProcess, open_perf_data
 from clew.walk import End, SampleWalker, Walker
 from clew.walk.samples import ENDS, NO_STACK
 
@@ -84,7 +84,7 @@ def test_stacks_end_where_they_should(name: str, tmp_path: Path) -> None:
     compared = 0
     with open_perf_data(recording) as data:
         fast = SampleWalker(data)
-        walkers: dict[int, Walker] = {}
+        walkers: dict[SampledProcess, Walker] = {}
         for batch in data.batches():
             stacks = fast.walk(batch)
             for number in stacks.end.tolist():
@@ -96,7 +96,7 @@ def test_stacks_end_where_they_should(name: str, tmp_path: Path) -> None:
             for index, sample in enumerate(batch.samples()):
                 if sample.thread is None or index % 7:
                     continue
-                walker = walkers.setdefault(id(sample.process), Walker(sample.process.target))
+                walker = walkers.setdefault(sample.process, Walker(sample.process.target))
                 expected = walker.walk(sample.thread)
                 assert stacks.pcs(index).tolist() == [frame.pc.address for frame in expected.frames]
                 assert ENDS[stacks.end[index]] is expected.end

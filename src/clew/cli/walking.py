@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
     from clew.arch import Machine
     from clew.target import Target, Thread
-    from clew.target.perfdata import PerfData, Sample
+    from clew.target.perfdata import PerfData, Sample, SampledProcess
     from clew.walk import Stack
 
 #: How a recording begins, in either byte order.
 _RECORDINGS = (b"PERFILE2", b"2ELIFREP")
+
+
+#: Processes whose walkers are kept at once. Only a file that makes them up has more.
+_MOST_WALKERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +142,19 @@ def walk_samples(data: PerfData) -> Iterator[tuple[Sample, Stack | None]]:
     from clew.walk.steps import Steps
 
     steps: dict[Machine, Steps] = {}
-    walkers: dict[int, FastWalker] = {}
+    # By the process and not by its id: one that nobody has is forgotten, and the next may have the same id.
+    walkers: dict[SampledProcess, FastWalker] = {}
     for sample in data.samples():
         if sample.thread is None:
             yield sample, None
             continue
         target = sample.process.target
-        walker = walkers.get(id(sample.process))
+        walker = walkers.get(sample.process)
         if walker is None:
+            if len(walkers) >= _MOST_WALKERS:
+                walkers.clear()
             own = steps.setdefault(target.machine, Steps(target.machine))
-            walker = walkers[id(sample.process)] = FastWalker(target, steps=own)
+            walker = walkers[sample.process] = FastWalker(target, steps=own)
         yield sample, walker.walk(sample.thread)
 
 

@@ -11,7 +11,7 @@ from clew.arch import Machine
 from clew.native.perf_records import NONE
 from clew.native.sampler import SampleColumns
 from clew.native.stepper import COPY_END, FULL, OUTERMOST_FRAME, UNUSUAL
-from clew.target.perfdata import Batch, PerfData
+from clew.target.perfdata import Batch, PerfData, SampledProcess
 from clew.target.perfdata.records import MISC_CPUMODE, MISC_KERNEL
 from clew.target.perfdata.registers import SYSCALL_RETURN, register_plan
 from clew.walk.fast import FastWalker
@@ -26,6 +26,9 @@ ENDS = tuple(End)
 
 NO_STACK = 255
 """In place of a reason: the sample has nothing of a program, such as those of the kernel's own threads."""
+
+_MOST_WALKERS = 4096
+"""States of processes whose walkers are kept. A file that makes up processes has more."""
 
 _NUMBER = {end: number for number, end in enumerate(ENDS)}
 _BY_REASON = np.full(256, NO_STACK, np.uint8)
@@ -79,18 +82,22 @@ class SampleWalker:
         self.limit = limit
         self.scan = scan
         self._steps: dict[Machine, Steps] = {}
-        self._walkers: dict[int, FastWalker] = {}
+        self._walkers: dict[int, tuple[SampledProcess, FastWalker]] = {}
 
     def walker(self, state: int) -> FastWalker:
         """What walks the samples of one state of a process."""
         found = self._walkers.get(state)
         if found is None:
-            target = self.data.state(state).target
-            steps = self._steps.get(target.machine)
+            if len(self._walkers) >= _MOST_WALKERS:
+                self._walkers.clear()
+            # The process is kept with its walker: of one that is not, another is made with a memory of its own.
+            process = self.data.state(state)
+            steps = self._steps.get(process.target.machine)
             if steps is None:
-                steps = self._steps[target.machine] = Steps(target.machine)
-            found = self._walkers[state] = FastWalker(target, limit=self.limit, scan=self.scan, steps=steps)
-        return found
+                steps = self._steps[process.target.machine] = Steps(process.target.machine)
+            walker = FastWalker(process.target, limit=self.limit, scan=self.scan, steps=steps)
+            found = self._walkers[state] = (process, walker)
+        return found[1]
 
     def walk(self, batch: Batch) -> SampleStacks:
         """The stacks of a batch's samples."""
@@ -98,13 +105,13 @@ class SampleWalker:
         pending: list[int] = []
         # State, event and kind of registers as one number.
         events = len(self.data.events)
-        kinds, kind = np.unique((batch.state * events + batch.event) * 4 + batch.abi, return_inverse=True)
+        kinds, kind = np.unique((batch.state * events + batch.event) * 256 + batch.abi, return_inverse=True)
         order = np.argsort(kind, kind="stable").astype(np.int64)
         bounds = np.searchsorted(kind[order], np.arange(len(kinds) + 1))
         in_kernel = (batch.misc & MISC_CPUMODE == MISC_KERNEL).astype(np.uint8)
         looking: set[int] = set()
         for number, key in enumerate(kinds.tolist()):
-            state, event, abi = key // 4 // events, key // 4 % events, key % 4
+            state, event, abi = key // 256 // events, key // 256 % events, key % 256
             which = order[bounds[number] : bounds[number + 1]]
             walker = self.walker(state)
             plan = register_plan(self.data.machine, self.data.events[event].sample_regs_user, abi)
@@ -138,11 +145,11 @@ class SampleWalker:
         others: dict[int, Stack] = {}
         ends: dict[int, int] = {}
         for index in sorted(pending):
+            walker = self.walker(int(batch.state[index]))
             thread = batch.show(index)
             if thread is None:
                 ends[index] = NO_STACK
                 continue
-            walker = self.walker(int(batch.state[index]))
             stack = walker.walk(thread)
             number = walker.rows.number
             if isinstance(stack.frames, Frames):
