@@ -95,6 +95,17 @@ def threads_of(pid: int) -> list[int]:
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
 
 
+def thread_count(pid: int) -> int | None:
+    """How many threads a process has, which costs much less than a list of them; None where it is gone.
+
+    The kernel counts them in the links of ``/proc/PID/task`` (fs/proc/base.c, proc_task_getattr), besides the usual two.
+    """
+    try:
+        return os.stat(f"/proc/{pid}/task").st_nlink - 2
+    except OSError:
+        return None
+
+
 def thread_state(pid: int, thread: int) -> str | None:
     """The letter that says what a thread does (proc_pid_stat(5)), or None when it is gone."""
     try:

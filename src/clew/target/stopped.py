@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 
 from clew.errors import Error, NotFoundError, Problem
-from clew.target.ptrace import ENDED, Ptrace, is_gone, stop_status, thread_state, threads_of, tracer_of
+from clew.target.ptrace import ENDED, Ptrace, is_gone, stop_status, thread_count, thread_state, threads_of, tracer_of
 
 TIMEOUT = 3.0
 """How many seconds to wait for threads to stop. One in uninterruptible sleep may take for ever."""
@@ -148,6 +148,9 @@ class _Work:
                 break
             known.update(new)
             self._wait({thread for thread in new if self._seize(thread)})
+            # Those that stand still make no more, nor do they end: as many as there are, and there are no others.
+            if len(self._signals) == thread_count(self.pid):
+                break
             if self.cancelled or time.monotonic() > self.deadline:
                 break
         else:
