@@ -22,6 +22,7 @@ from clew.table import (
     SameValue,
     Undefined,
 )
+from clew.table.evaluate import UnknownRegisterError
 from clew.target import Module
 from clew.testing import Cfa, CfiBuilder, ElfBuilder, Op
 from clew.walk import End, Interrupted, Read, ReturnAddress, Trust
@@ -105,6 +106,16 @@ def test_terms_see_the_old_frame_all_at_once() -> None:
     it = target("x86-64", {STACK: words("x86-64", CODE + 0x48)}, [*ROWS, (CODE + 0x60, CODE + 0x70, swapped)])
     after = walk(it, CODE + 0x64, START).frames[1].registers
     assert (after[RBX], after[R12], after[RBP]) == (0x12, 5, STACK + 5)
+
+
+def test_who_asks_for_an_unknown_register_is_told() -> None:
+    frames = walk(target("x86-64", {STACK: MEMORY}, ROWS), CODE + 4, START).frames
+    assert [frames[0].register(number) for number in (RSI, RBX)] == [6, 5]
+    assert [frames[2].register(number) for number in (RBX, R12)] == [0xB0B, 0x12]
+    # rsi is the caller's no more once a function may have used it.
+    with pytest.raises(UnknownRegisterError) as error:
+        frames[1].register(RSI)
+    assert error.value.register == RSI
 
 
 def test_the_register_that_cannot_be_read_is_unknown_and_the_walk_goes_on() -> None:

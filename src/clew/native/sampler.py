@@ -25,11 +25,12 @@ class SampleColumns:
 
     Args:
         count: how many samples there are.
+        room: how many frames they have, about.
     """
 
-    def __init__(self, count):
+    def __init__(self, count, room):
         self.used = 0
-        self.pcs, self.modules = empty(32 * count + 64, "u8"), empty(32 * count + 64, "i4")
+        self.pcs, self.modules = empty(room + 64, "u8"), empty(room + 64, "i4")
         self.first, self.size = zeros(count, "u4"), zeros(count, "u4")
         self.reason, self.in_call = zeros(count, "u1"), zeros(count, "u1")
 

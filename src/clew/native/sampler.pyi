@@ -7,7 +7,7 @@ from clew.native.modulemap import ModuleMap
 from clew.native.stepper import Stepper
 
 class SampleColumns:
-    def __init__(self, count: int) -> None: ...
+    def __init__(self, count: int, room: int) -> None: ...
     def walk(
         self,
         stepper: Stepper,

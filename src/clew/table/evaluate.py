@@ -37,7 +37,7 @@ Registers = Mapping[int, int] | Callable[[int], int | None]
 
 
 class UnknownRegisterError(EvaluationError):
-    """The expression needs a register whose value is not known.
+    """A register is needed, by an expression or by whoever asks a frame, whose value is not known.
 
     Attributes:
         register: its DWARF number.

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clew.table.evaluate import UnknownRegisterError
+
 if TYPE_CHECKING:
     from clew.table import Rule
     from clew.target import Module
@@ -105,6 +107,17 @@ class Frame:
     cfa: int | None = None
     rule: Rule | None = field(default=None, repr=False)
     reads: tuple[Read, ...] = field(default=(), repr=False)
+
+    def register(self, number: int) -> int:
+        """The value of a register, by its DWARF number.
+
+        Raises:
+            UnknownRegisterError: it is not known in this frame: functions that were called may have overwritten it.
+        """
+        value = self.registers.get(number)
+        if value is None:
+            raise UnknownRegisterError(number)
+        return value
 
 
 @dataclass(frozen=True, slots=True)

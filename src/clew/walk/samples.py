@@ -82,6 +82,8 @@ class SampleWalker:
         self.limit = limit
         self.scan = scan
         self._steps: dict[Machine, Steps] = {}
+        # Frames that a sample had in the batch before.
+        self._depth = 32.0
         self._walkers: dict[int, tuple[SampledProcess, FastWalker]] = {}
 
     def walker(self, state: int) -> FastWalker:
@@ -101,7 +103,7 @@ class SampleWalker:
 
     def walk(self, batch: Batch) -> SampleStacks:
         """The stacks of a batch's samples."""
-        columns = SampleColumns(len(batch))
+        columns = SampleColumns(len(batch), round(1.1 * self._depth * len(batch)))
         pending: list[int] = []
         # State, event and kind of registers as one number.
         events = len(self.data.events)
@@ -163,4 +165,5 @@ class SampleWalker:
         first, size, reason, in_call, pc, module = columns.columns()
         end = _BY_REASON[reason]
         end[list(ends)] = list(ends.values())
+        self._depth = len(pc) / max(1, len(batch))
         return SampleStacks(batch, first, size, end, in_call, pc, module, others)
