@@ -45,5 +45,13 @@ echo "== The same in a running process: sleep, process $pid, which waits at $add
 show explain --pid "$pid" "$address"
 
 echo
+echo "== Its stack, and what made each frame: clew stack takes processes, cores, minidumps and perf.data"
+show stack "$pid" || true
+show stack --why "$pid" || true
+
+echo
 echo "== What the whole table is made of"
 show stats "$libc"
+
+echo
+echo "Now yours: .venv/bin/clew stack PID; .venv/bin/clew --help"

@@ -261,3 +261,15 @@ def test_reports(problems: list[Problem], lost: int, code: int, lines: int, caps
     assert len(printed.err.splitlines()) == lines
     if lines > 20:
         assert printed.err.endswith(f"file: and {max(len(problems), lost) - 20} more\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_without_an_output(closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m clew table --address 0 /proc/self/exe {closed}', sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode in (1, 2, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -54,6 +55,10 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str] | None) -> int:
     """Runs the command that the arguments (by default the program's) name; the exit code."""
+    # A shell's `>&-` leaves a program without one.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Not every terminal has every character, and file names need not be text at all.
         sys.stdout.reconfigure(errors="backslashreplace")
