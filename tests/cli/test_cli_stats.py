@@ -58,9 +58,13 @@ def test_what_a_tree_has(library: str, answer: Answer) -> None:
     folder = Path(library).parent
     (folder / "bare.so").write_bytes(ElfBuilder().build())
     code, out, _ = answer("stats", str(folder))
-    assert (code, out.splitlines()[0]) == (0, f"{folder}: 2 files, 1 with unwind tables")
+    assert (code, out.splitlines()[0]) == (0, f"{folder}: 2 files, 1 with call frame information")
     (folder / "empty").mkdir()
-    assert answer("stats", str(folder / "empty")) == (0, f"{folder / 'empty'}: 0 files, 0 with unwind tables\n", "")
+    assert answer("stats", str(folder / "empty")) == (
+        0,
+        f"{folder / 'empty'}: 0 files, 0 with call frame information\n",
+        "",
+    )
 
 
 def test_files_that_cannot_be_read_are_findings(library: str, answer: Answer) -> None:

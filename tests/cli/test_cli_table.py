@@ -11,6 +11,7 @@ import pytest
 
 from clew.image.elf import SHT_NOBITS
 from clew.testing import CfiBuilder, ElfBuilder
+from clew.testing.arm_exidx import ExidxBuilder
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -132,3 +133,15 @@ def test_readelf_warns_without_failing(tmp_path: Path, answer: Answer) -> None:
     assert "FDE" in out
     assert "warning" in error
     assert answer("table", str(path))[0] == 1
+
+
+def test_an_address_that_no_index_of_arm_covers(tmp_path: Path, answer: Answer) -> None:
+    builder = ExidxBuilder()
+    builder.compact(0x1000, "a8")
+    builder.cantunwind(0x1010)
+    path = tmp_path / "arm.so"
+    path.write_bytes(builder.file(code=(0x1000, bytes(32))))
+    assert answer("table", str(path), "--address", "0x1004")[0] == 0
+    code, _, error = answer("table", str(path), "--address", "0x1014")
+    assert code == 3
+    assert "no unwind table covers 0x1014" in error

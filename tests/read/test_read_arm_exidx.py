@@ -7,9 +7,9 @@ import pytest
 from clew.arch import machine_named
 from clew.errors import Error, FormatError, NotFoundError
 from clew.image import Image
-from clew.image.elf import ByteOrder
+from clew.image.elf import SHT_NOBITS, ByteOrder
 from clew.read.arm_exidx import CANNOT_UNWIND, ExidxSection, decode, exidx_section, rule_of
-from clew.read.frames import read_table, unwind_tables
+from clew.read.frames import frame_sections, read_table, unwind_tables
 from clew.table import Rule, Undefined
 from clew.testing import Cfa, CfiBuilder, ElfBuilder
 from clew.testing.arm_exidx import SHT_ARM_EXIDX, ExidxBuilder
@@ -253,3 +253,29 @@ def test_of_equal_starts_and_an_odd_tail() -> None:
     assert rule.cfa is not None
     assert rule.text(ARM).startswith("cfa = sp+12")
     assert len(section_of(ExidxBuilder()).table()) == 0
+
+
+def test_it_is_said_that_there_is_no_call_frame_information() -> None:
+    builder = ExidxBuilder()
+    builder.compact(0x1000, "a8")
+    image = Image.from_bytes(builder.file(code=(0x1000, bytes(16))))
+    for only in (None, ".ARM.exidx"):
+        with pytest.raises(NotFoundError, match=r"its unwind table is \.ARM\.exidx") as caught:
+            frame_sections(image, only)
+        assert "clew table" in (caught.value.hint or "")
+    with pytest.raises(NotFoundError, match="no section"):
+        frame_sections(image, ".debug_frame")
+
+
+def test_what_holds_only_what_was_stripped_has_no_index() -> None:
+    """Of older versions of objcopy, the segments of such a file still are those of the whole one."""
+    builder = ExidxBuilder()
+    builder.compact(0x1000, "a8")
+    data = bytearray(builder.file(code=(0x1000, bytes(16)), segment=True))
+    image = Image.from_bytes(bytes(data))
+    assert exidx_section(image) is not None
+    [section] = [each for each in image.sections if each.name == ".ARM.exidx"]
+    # ELF32: sh_type is the second word of a section header of 40 bytes.
+    at = image.header.section_offset + 40 * section.index + 4
+    data[at : at + 4] = SHT_NOBITS.to_bytes(4, "little")
+    assert exidx_section(Image.from_bytes(bytes(data))) is None

@@ -1,6 +1,10 @@
 """Names by address, from each kind of symbols."""
 
 import lzma
+import os
+from pathlib import Path
+
+import pytest
 
 from clew.image import Image
 from clew.symbols import FileNames, PerfMap, demangle, minidebug_image
@@ -46,6 +50,9 @@ def test_what_is_not_mangled_stays_as_it_is() -> None:
     assert demangle("main") == "main"
     assert demangle("_Z") == "_Z"
     assert demangle("_RNvC6_123foo3bar") == "123foo::bar"
+    # Of the documentation of undname: the at signs are the name's own.
+    assert demangle("?func1@a@@AAEXH@Z") == "private: void __thiscall a::func1(int)"
+    assert demangle("?func1@a@@") == "?func1@a@@"
     assert demangle("_Z" + "A" * 10_000) == "_Z" + "A" * 10_000
 
 
@@ -59,3 +66,19 @@ def test_later_lines_of_a_perf_map_count_more() -> None:
     assert at is not None
     assert at.function == "old"
     assert names.at(0x3000) is None
+
+
+def test_a_perf_map_of_somebody_else_is_none(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to somebody else")
+    path = Path(f"/tmp/perf-{os.getpid()}.map")
+    path.write_bytes(b"1000 10 name\n")
+    try:
+        assert len(PerfMap.of_process(os.getpid()) or ()) == 1
+        os.chown(path, 65534, 65534)
+        assert PerfMap.of_process(os.getpid()) is None
+        path.unlink()
+        os.mkfifo(path)
+        assert PerfMap.of_process(os.getpid()) is None
+    finally:
+        path.unlink()

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from clew.arch import ByteOrder
 from clew.errors import Error
 from clew.target.perfdata import open_perf_data
+from clew.target.perfdata.modules import is_file
+from clew.target.perfdata.records import Mapped
 from clew.testing.perfdata import PerfDataBuilder
 
 TIMED = 0b111
@@ -225,3 +227,18 @@ def test_many_ids_that_all_events_share(tmp_path: Path) -> None:
     with open_perf_data(tmp_path / "perf.data") as data:
         assert sum(len(event.ids) for event in data.events) <= len(blob) // 8
         assert len(data.problems) >= 1
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/usr/lib/it.so", True),
+        ("/usr/../proc/kcore", False),
+        ("/./dev/mem", False),
+        ("//anon", False),
+        ("[heap]", False),
+        ("", False),
+    ],
+)
+def test_names_that_are_no_files(path: str, expected: bool) -> None:
+    assert is_file(Mapped(0x1000, 0x2000, 0, True, path, None)) is expected

@@ -17,7 +17,7 @@ import pytest
 from live_processes import Start, is_free, settle, states
 
 from clew.errors import Error, NotFoundError, UsageError
-from clew.target import Target, open_process, open_target
+from clew.target import Target, open_process, open_target, stopped
 from clew.target.process_memory import StoppedMemory
 
 NOBODY = 0x7FFF_FFFF  # larger than any pid_max
@@ -334,4 +334,17 @@ def test_a_thread_that_does_not_stop(start: Start) -> None:
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "done\n"
+    assert is_free(process.pid)
+
+
+def test_threads_for_which_there_was_no_time_are_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start("threads")
+    everyone = stopped.threads_of(process.pid)
+    calls = iter([[process.pid]])
+    monkeypatch.setattr(stopped, "threads_of", lambda pid: next(calls, everyone))
+    with open_process(process.pid, timeout=0) as target:
+        assert [thread.id for thread in target.threads] == [process.pid]
+        assert [str(problem) for problem in target.problems] == [
+            f"there was no time to stop {len(everyone) - 1} threads"
+        ]
     assert is_free(process.pid)

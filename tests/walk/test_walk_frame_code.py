@@ -16,7 +16,7 @@ F, G = BIAS + 0x100, BIAS + 0x200
 """Two functions; each has room for 0x100 bytes."""
 
 BL = {"aarch64": "00000094", "riscv64": "ef000000"}
-NAMES = {"aarch64": ("sp", "x29", "x30"), "riscv64": ("sp", "s0", "ra")}
+NAMES = {"aarch64": ("sp", "x29", "x30"), "riscv64": ("sp", "s0", "ra"), "x86-64": ("rsp", "rbp", "rbx")}
 
 
 def stopped(machine: str, f: str, g: str, pc: int, values: tuple[int, int, int], at: dict[int, int]) -> Stack:
@@ -82,6 +82,8 @@ def test_a_record_is_its_functions_own_or_it_is_not_followed(g: str, frames: lis
         ("aarch64", "fe0f1ff8 1f2003d5 3e000094 c0035fd6", End.NO_RULE),  # str x30, [sp, #-16]!; nop; bl
         ("riscv64", "0144 0100 01000100 ef00800f 8280", End.ENTRY),  # li s0, 0; nop; nop; jal
         ("riscv64", "4111 06e4 01000100 ef00800f 8280", End.NO_RULE),  # addi sp, sp, -16; sd ra, 8(sp); nop; jal
+        ("x86-64", "31ed" + "90" * 18, End.ENTRY),  # xor %ebp,%ebp
+        ("x86-64", "4883ec08" + "90" * 16, End.NO_RULE),  # sub $8,%rsp
     ],
 )
 def test_a_frame_pointer_of_zero_is_the_end_where_the_function_has_cleared_it(

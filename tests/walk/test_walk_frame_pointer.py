@@ -257,3 +257,18 @@ def test_a_handler_on_another_stack_returns_to_its_trampoline() -> None:
     it = target("x86-64", {CODE: bytes(data), STACK: at(0x200, "x86-64", frame)}, None)
     stack = walk(it, CODE + 0x500, {"rbp": STACK + 0x10, "rsp": STACK})
     assert (pcs(stack), trusts(stack)) == ([CODE + 0x500, trampoline, A], ["context", "frame_pointer", "signal"])
+
+
+@pytest.mark.parametrize(("code", "end"), [("31ed4989d1e800000000", End.ENTRY), ("4883ec08e80000000090", End.NO_RULE)])
+def test_a_frame_pointer_of_zero_is_the_end_on_x86_only_where_the_code_clears_it(code: str, end: End) -> None:
+    """glibc starts threads with rbp = 0: functions without tables or records still have it, and are not the outermost."""
+    # 31 ed is xor %ebp,%ebp; 48 83 ec 08 is sub $8,%rsp. Both call at the end, from where the leaf with a row was called.
+    pushed = Rule(RegisterPlus(7, 8), ((16, AtCfa(-8)),), 16)
+    memory = {
+        CODE - 0x100: bytes(0x100) + bytes.fromhex(code).ljust(0x200, b"\xcc"),
+        STACK: words("x86-64", CODE + 9, 0, 0),
+    }
+    stack = walk(
+        target("x86-64", memory, [(CODE + 0x100, CODE + 0x110, pushed)]), CODE + 0x104, {"rsp": STACK, "rbp": 0}
+    )
+    assert (len(stack.frames), stack.end) == (2, end), stack.detail

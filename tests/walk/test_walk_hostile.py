@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from walking import CODE, STACK, Pieces, target, without_reads, words
 
 from clew.arch import ALL, Machine
 from clew.image import Image
+from clew.read.arm_exidx.image import NAME as ARM_EXIDX
 from clew.table import (
     Architectural,
     AtCfa,
@@ -22,11 +26,14 @@ from clew.table import (
     SameValue,
     Signing,
     Undefined,
+    table_of,
 )
 from clew.table.rule import parse_expression
+from clew.table.table import RangeColumns, Ranges
 from clew.target import Module, Thread
 from clew.testing import ElfBuilder
 from clew.walk import End, FastWalker, Walker
+from clew.walk.step import Work
 
 SIZE = 0x400
 
@@ -140,6 +147,35 @@ def test_tables_that_name_every_register_do_not_take_for_ever() -> None:
     memory = {STACK: words("x86-64", *[CODE + 4] * 4000)}
     stack = Walker(target("x86-64", memory, [(CODE, CODE + 8, rule)])).walk(Thread(1, {7: STACK}, CODE + 4))
     assert (stack.end, len(stack.frames) < 100) == (End.LIMIT, True)
+
+
+def test_scanning_takes_no_longer_than_walking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A return address every thousand words: each frame is cheap to find, and all of them are not."""
+
+    class Thin(Pieces):
+        def read(self, address: int, size: int) -> bytes | None:
+            if CODE <= address < CODE + 0x10000:
+                return b"\xe8" * size
+            self.count += 1
+            return words("x86-64", 0 if address % 8000 else CODE + 5) if size == 8 else None
+
+    monkeypatch.setattr("clew.walk.walker.Work", lambda: Work(5000))
+    memory = Thin({})
+    stack = Walker(target("x86-64", memory, []), scan=True).walk(Thread(1, {7: STACK, 6: 3}, CODE + 5))
+    assert (stack.end, 4 <= len(stack.frames) <= 6, memory.count < 20_000) == (End.LIMIT, True, True)
+
+
+def test_looking_for_prologues_of_arm_takes_no_longer_than_walking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code in which a frame may begin everywhere, and every frame was interrupted."""
+    saved = Rule(RegisterPlus(13, 0x1000), ((14, AtCfa(-4)),), 14)
+    rows = table_of("arm", [(CODE, CODE + 0x100, saved)])
+    bounds = (np.array([CODE], np.uint64), np.array([CODE + 0x100], np.uint64))
+    rest = (np.zeros(1, code) for code in ("u4", "u8", "i4", "u1"))
+    rows = replace(rows, ranges=Ranges(RangeColumns(*bounds, *rest), (ARM_EXIDX,), [0]))
+    monkeypatch.setattr("clew.walk.walker.Work", lambda: Work(100))
+    memory = Pieces({CODE: bytes.fromhex("00bf") * 0x80})
+    stack = Walker(target("arm", memory, rows)).walk(Thread(1, {13: STACK}, CODE + 0x82))
+    assert (stack.end, memory.count < 300) == (End.LIMIT, True)
 
 
 def test_files_that_cannot_be_read_are_no_code() -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from clew.cli.output import Palette, add_json, counted, palette, print_json, printable, problems_json, report
 from clew.cli.walking import (
     add_stopped,
-    check_places,
     debug_directories,
     is_recording,
     let_go,
+    open_recording,
     open_stopped,
     title,
     walk_samples,
@@ -34,7 +34,8 @@ HELP = "what breaks the stacks of a process, core, dump or recording, and what t
 DESCRIPTION = """\
 Walks every thread, and says how the stacks ended; of each module that they go through where its
 file, its unwind table and its symbols come from; and of everything that breaks stacks or leaves
-functions without a name, what to do about it. Exit code 1 when there is such a thing.
+functions without a name, what to do about it. Exit code 1 when there is such a thing, or part of the
+target could not be read.
 """
 
 _MOST_THREADS = 8
@@ -52,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
         return _run_recording(options)
     with open_stopped(options) as target:
         stacks = walk_threads(target, target.threads)
-        for module in target.modules:
-            # While the process is held, what has no file can be read from its memory.
-            _ = module.image
+        for module in {frame.module for each in stacks for frame in each.stack.frames}:
+            # While the target is open, what has no file can be read from its memory.
+            _ = module.image if module is not None else None
         let_go(target)
     if not stacks:
         report(title(options, target), target.problems)
@@ -67,11 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_recording(options: argparse.Namespace) -> int:
     """All samples of a recording, as if each were a thread."""
-    check_places(options)
-    from clew.target.perfdata import open_perf_data
-
-    debug = debug_directories(options)
-    with open_perf_data(options.target, exe=options.exe, sysroot=options.sysroot, debug_dirs=debug) as data:
+    with open_recording(options) as data:
         observed: Observed | None = None
         for sample, stack in walk_samples(data):
             if stack is not None and sample.thread is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clew.cli.doctor_stacks import file_key
 from clew.walk.model import End
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def findings(target: Target, observed: Observed, modules: Sequence[ModuleFacts])
     facts = {each.module: each for each in modules}
     for broken in observed.broken.values():
         module = broken.module
-        use = None if module is None else observed.uses.get(module if module.image is None else module.image)
+        use = None if module is None else observed.uses.get(file_key(module))
         finding = _of_end(target, broken, None if use is None else facts.get(use.module))
         # Of a module without a file, or without a table, the addresses say nothing.
         place = finding.address if finding.function is None else None
@@ -130,7 +131,12 @@ def _of_end(target: Target, broken: Broken, facts: ModuleFacts | None) -> Findin
         return _no_module(target, broken)
     if end is End.UNREADABLE_MEMORY:
         advice = "the stack was overwritten, or this row is wrong: `clew stack --why` shows the rule and what was read"
-        if target.kind != "process":
+        if target.kind == "sample":
+            advice = (
+                "a recording has no memory but a part of the stack, and of files what nobody can write to: if the rule "
+                "needs other memory, stop the process and walk that; else the stack was overwritten"
+            )
+        elif target.kind != "process":
             advice = (
                 "if the file was cut short, raise `ulimit -c` and look for a full disk; else see what "
                 "/proc/PID/coredump_filter leaves out; else the stack was overwritten"
@@ -156,7 +162,7 @@ def _no_module(target: Target, broken: Broken) -> Finding:
             function=name.function,
             address=address,
         )
-    if not len(target.modules):
+    if target.kind not in ("process", "sample") and not len(target.modules):
         advice = "name the program with --exe; what else was loaded follows from it"
     elif broken.innermost:
         advice = "the program jumped there, through a bad pointer to a function, unless a JIT compiler made code there"

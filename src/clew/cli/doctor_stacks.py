@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from clew.walk.model import End
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from clew.walk import Stack
 
 _MOST = 10_000
+
+FileKey: TypeAlias = "Image | tuple[str, bytes | None]"
+"""A file: as it was opened, or, where there is none, by its name and build id."""
 
 
 @dataclass(slots=True)
@@ -67,7 +70,7 @@ class Observed:
         stacks: how many there were.
         ends: how many ended how.
         threads: whose they are, by end.
-        uses: the modules, by their files where they have one.
+        uses: the modules, by their files.
         broken: those that are not whole.
     """
 
@@ -75,8 +78,8 @@ class Observed:
     stacks: int = 0
     ends: Counter[End] = field(default_factory=Counter)
     threads: dict[End, dict[int, None]] = field(default_factory=dict)
-    uses: dict[Image | Module, ModuleUse] = field(default_factory=dict)
-    broken: dict[tuple[End, Image | Module | None, str | int | None], Broken] = field(default_factory=dict)
+    uses: dict[FileKey, ModuleUse] = field(default_factory=dict)
+    broken: dict[tuple[End, FileKey | None, str | int | None], Broken] = field(default_factory=dict)
 
     def add(self, thread: int, stack: Stack, *, in_call: bool = False) -> None:
         """Note a stack.
@@ -94,7 +97,7 @@ class Observed:
             name = self.names.of(frame.pc, frame.module, in_call=in_call and index == 0)
             if frame.module is None:
                 continue
-            key = _file(frame.module)
+            key = file_key(frame.module)
             use = self.uses.get(key)
             if use is None:
                 use = self.uses[key] = ModuleUse(frame.module)
@@ -107,7 +110,7 @@ class Observed:
         last = frames[-1]
         # A function has many addresses; what has no name is told by its address.
         place = name.function or (last.pc.address if name.address is None else name.address)
-        there = (stack.end, None if last.module is None else _file(last.module), place)
+        there = (stack.end, None if last.module is None else file_key(last.module), place)
         broken = self.broken.get(there)
         if broken is None:
             if len(self.broken) >= _MOST:
@@ -118,9 +121,9 @@ class Observed:
         _note(broken.threads, thread)
 
 
-def _file(module: Module) -> Image | Module:
+def file_key(module: Module) -> FileKey:
     """What modules of one file have in common."""
-    return module if module.image is None else module.image
+    return (module.name, module.build_id) if module.image is None else module.image
 
 
 def _note(threads: dict[int, None], thread: int) -> None:

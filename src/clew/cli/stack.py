@@ -33,7 +33,7 @@ Walks the stack of every thread, and says of each frame how it was found where t
 unwind table, and of each stack why it ended: only `entry` is a whole stack. A process is held while
 its stacks are read, and goes on before they are printed. Of what perf record wrote (with
 --call-graph dwarf), equal stacks are counted, and the most frequent are printed. Exit code 1 when a
-stack ended otherwise.
+stack ended otherwise, or part of the target could not be read.
 
   clew stack 1234                        a process, by its number
   clew stack core --sysroot /mnt/device  a core from another machine

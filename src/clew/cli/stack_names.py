@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Names that are remembered.
 _MOST_NAMES = 1 << 18
+#: A recording has programs of 32 bits and of 64 beside each other.
+_ADDRESSES = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,7 @@ class FrameNames:
         offset = 0 if name is None else name.offset + pc.address - pc.lookup
         if module is None:
             return FrameName(None, None, None, function, offset)
-        mask = (1 << self.target.machine.bits) - 1
-        return FrameName(module.name, build_id_of(module), (pc.address - module.bias) & mask, function, offset)
+        return FrameName(module.name, build_id_of(module), (pc.address - module.bias) & _ADDRESSES, function, offset)
 
     def symbols(self, module: Module) -> ModuleNames:
         """Where the names of a module come from."""
@@ -104,7 +105,7 @@ class FrameNames:
         if module is not None:
             if image is None:
                 return None
-            address = (address - module.bias) & ((1 << self.target.machine.bits) - 1)
+            address = (address - module.bias) & _ADDRESSES
         key = (image, address)
         if key not in self._found:
             if len(self._found) >= _MOST_NAMES:

@@ -14,7 +14,7 @@ import numpy as np
 from clew.cli.output import Palette, palette, print_json, printable, problems_json, report
 from clew.cli.stack_names import FrameNames, name_directories
 from clew.cli.stack_text import PLAIN, Row, aligned, end_line, left_out
-from clew.cli.walking import check_places, debug_directories
+from clew.cli.walking import debug_directories, open_recording
 from clew.errors import NotFoundError, UsageError
 from clew.walk.model import End, Interrupted, ReturnAddress, Trust
 from clew.walk.samples import ENDS, NO_STACK, SampleWalker
@@ -52,6 +52,7 @@ class Folded:
         outside: how many of them were not in a program, and have no stack of one.
         ends: why the stacks ended.
         counts: places of each different stack from the innermost out, with its end.
+        places: what the numbers in ``counts`` mean.
         rare: different stacks that were seen once and put aside, for there are too many.
     """
 
@@ -98,9 +99,26 @@ class Folded:
         self.ends[end] += count
         self.counts[numbers, end] += count
         if len(self.counts) > _MOST_STACKS:
-            often = Counter({key: count for key, count in self.counts.items() if count > 1})
-            self.rare += len(self.counts) - len(often)
-            self.counts = often
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        """Forget the stacks that were seen once, and the places that no other has. Numbers of places mean others then."""
+        before, places = self.counts, self.places
+        self.counts, self.places = Counter(), []
+        self._numbers.clear()
+        self._known.clear()
+        for (numbers, end), count in before.items():
+            if count > 1:
+                self.counts[tuple(self.place(places[number]) for number in numbers), end] = count
+        self.rare += len(before) - len(self.counts)
+
+    def place(self, place: Place) -> int:
+        """The number of a place, until stacks are counted."""
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = len(self.places)
+            self.places.append(place)
+        return number
 
     def _number(self, pc: CodeAddress, module: Module | None, trust: Trust, names: FrameNames, *, in_call: bool) -> int:
         """The number of a frame's place."""
@@ -111,11 +129,9 @@ class Folded:
         if number is None:
             name = names.of(pc, module, in_call=in_call)
             address = name.address if name.module is not None else pc.address
-            place = Place(name.function, name.module, None if name.function else address, name.build_id, shown)
-            number = self._numbers.get(place)
-            if number is None:
-                number = self._numbers[place] = len(self.places)
-                self.places.append(place)
+            number = self.place(
+                Place(name.function, name.module, None if name.function else address, name.build_id, shown)
+            )
             if not in_call:
                 if len(self._known) >= _MOST_STACKS:
                     self._known.clear()
@@ -132,11 +148,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command for a recording."""
     if options.why or options.registers:
         raise UsageError("--why and --registers are for processes, cores and dumps, not for many stacks at once")
-    check_places(options)
-    from clew.target.perfdata import open_perf_data
-
-    debug = debug_directories(options)
-    with open_perf_data(options.target, exe=options.exe, sysroot=options.sysroot, debug_dirs=debug) as data:
+    with open_recording(options) as data:
         folded = fold(options, data)
         if options.thread and not folded.samples:
             raise NotFoundError(f"there is no sample of thread {options.thread[0]}", file=options.target)

@@ -28,7 +28,8 @@ DESCRIPTION = """\
 Counts what unwind tables are made of. Directories are searched for ELF files, in parallel.
 The register rules are counted as in table 4 of the OOPSLA 2019 paper on DWARF unwinding: one a row
 and register that the row names; "kept" are rip, rsp, rbp and rbx, which its unwinders track.
-Its table 3 adds one a row for the CFA.
+Its table 3 adds one a row for the CFA. What is counted is call frame information (.eh_frame and
+.debug_frame): ARM's .ARM.exidx has no rows to count.
 """
 
 #: Files whose problems are told, and problems that are told of each.
@@ -163,7 +164,7 @@ def _print(paths: Sequence[str], files: int, total: Stats) -> None:
     many = files != 1 or len(paths) != 1
     print(
         colours.bold(printable(what))
-        + (f": {counted(files, 'file')}, {total.files:,} with unwind tables" if many else "")
+        + (f": {counted(files, 'file')}, {total.files:,} with call frame information" if many else "")
     )
     if not total.files:
         return

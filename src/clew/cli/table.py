@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clew.cli.output import Palette, add_json, add_section, complain, palette, printable, problems_json, report
 from clew.cli.place import find_functions, find_place, not_covered
 from clew.cli.target import Target, add_target, open_target
-from clew.errors import Error, UsageError
+from clew.errors import Error, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from clew.write.functions import Namer
@@ -55,7 +55,12 @@ def run(options: argparse.Namespace) -> int:
     table = read_table(target.image, options.section)
     within = _within(options, target)
     if within is not None and not any(True for start, end in within for _ in table.rows(start, end)):
-        raise not_covered(target, frame_sections(target.image, options.section), within[0][0])
+        try:
+            sections = frame_sections(target.image, options.section)
+        except NotFoundError:
+            # Its table is of another kind.
+            sections = []
+        raise not_covered(target, sections, within[0][0])
     name_of = _namer(target)
     # Reading the symbols may have found more.
     problems = [*target.image.problems, *table.problems, *table.invalid_expressions()]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from clew.cli.output import counted
 from clew.cli.target import missing_file
@@ -20,11 +23,15 @@ if TYPE_CHECKING:
     from clew.target.perfdata import PerfData, Sample, SampledProcess
     from clew.walk import Stack
 
-#: How a recording begins, in either byte order.
-_RECORDINGS = (b"PERFILE2", b"2ELIFREP")
-
 
 #: Processes whose walkers are kept at once. Only a file that makes them up has more.
+_MOST_WALKERS = 4096
+
+
+#: How a recording begins, in either byte order. What reads one is loaded only for one.
+_RECORDINGS = (b"PERFILE2", b"2ELIFREP")
+
+#: Processes of a recording whose walkers are kept. A file that makes up processes has more.
 _MOST_WALKERS = 4096
 
 
@@ -39,8 +46,14 @@ class Walked:
 def add_stopped(parser: argparse.ArgumentParser, what: str) -> None:
     """The target, and the options that say where its files are."""
     parser.add_argument("target", metavar="TARGET", help=what)
-    parser.add_argument("--exe", metavar="FILE", help="the program that a core is of, whatever the core calls it")
-    parser.add_argument("--sysroot", metavar="DIR", help="the directory under which the files of a core are")
+    parser.add_argument(
+        "--exe",
+        metavar="FILE",
+        help="the program that a core or a minidump is of, whatever that calls it; of a recording, the file of this name",
+    )
+    parser.add_argument(
+        "--sysroot", metavar="DIR", help="the directory under which the files of a core, a minidump or a recording are"
+    )
     parser.add_argument(
         "--debug-dir",
         metavar="DIR",
@@ -123,17 +136,30 @@ def is_recording(path: str) -> bool:
     """Whether a file is one that ``perf record`` wrote, by its first bytes. Digits are a process."""
     if path.isascii() and path.isdigit():
         return False
-    from clew.image.source import from_file
+    from clew.image.source import first_bytes
 
-    try:
-        source = from_file(path)
-    except Error:
-        # Whoever opens it says what is wrong.
-        return False
-    try:
-        return bytes(source.slice(0, 8)) in _RECORDINGS
-    finally:
-        source.close()
+    return first_bytes(path, 8) in _RECORDINGS
+
+
+def open_recording(options: argparse.Namespace) -> PerfData:
+    """The recording that a command is pointed at. Raises as :func:`clew.target.open_perf_data`."""
+    check_places(options)
+    _allow_many_files()
+    from clew.target import open_perf_data
+
+    return open_perf_data(
+        options.target, exe=options.exe, sysroot=options.sysroot, debug_dirs=debug_directories(options)
+    )
+
+
+def _allow_many_files() -> None:
+    """Lets this program have as many files open as it may ask for.
+
+    A recording of a whole system names thousands of files, and before Python 3.13 each that is mapped takes a descriptor.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def walk_samples(data: PerfData) -> Iterator[tuple[Sample, Stack | None]]:
@@ -142,8 +168,8 @@ def walk_samples(data: PerfData) -> Iterator[tuple[Sample, Stack | None]]:
     from clew.walk.steps import Steps
 
     steps: dict[Machine, Steps] = {}
-    # By the process and not by its id: one that nobody has is forgotten, and the next may have the same id.
-    walkers: dict[SampledProcess, FastWalker] = {}
+    # By the process itself, and only as long as the recording keeps it: a number may be another's later.
+    walkers: WeakKeyDictionary[SampledProcess, FastWalker] = WeakKeyDictionary()
     for sample in data.samples():
         if sample.thread is None:
             yield sample, None

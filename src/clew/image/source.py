@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 import stat
+import sys
 from bisect import bisect_right
 
 from clew.errors import Error, FormatError, NotFoundError, UsageError
@@ -89,6 +90,17 @@ def from_file(path: str | os.PathLike[str]) -> Source:
         FormatError: it is empty, or no regular file.
         Error: it may not be read.
     """
+    name, descriptor, size = open_file(path)
+    try:
+        return _from_descriptor(name, descriptor, size)
+    except OSError as error:
+        raise Error(f"cannot read the file: {error.strerror}", file=name) from None
+    finally:
+        os.close(descriptor)
+
+
+def open_file(path: str | os.PathLike[str]) -> tuple[str, int, int]:
+    """The name of a regular file, a descriptor, which is the caller's to close, and the size. Raises as :func:`from_file`."""
     name = os.fsdecode(path)
     try:
         # A FIFO without a writer would otherwise block here for ever.
@@ -97,27 +109,49 @@ def from_file(path: str | os.PathLike[str]) -> Source:
         raise _open_error(name, error) from None
     except ValueError:
         raise NotFoundError("a file name cannot hold a null character", file=name.replace("\0", "\\0")) from None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return name, descriptor, status.st_size
+    os.close(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise FormatError("this is a directory", file=name, hint="name one of the files in it")
+    raise FormatError("this is not a regular file", file=name, hint="copy its contents to a file first")
+
+
+def map_file(descriptor: int, size: int, offset: int = 0) -> mmap.mmap | None:
+    """A part of a file, mapped read-only; None where it cannot be mapped, as on some file systems.
+
+    The descriptor can be closed. Before Python 3.13 the mapping has one of its own for as long as it lives.
+
+    Args:
+        offset: a multiple of ``mmap.ALLOCATIONGRANULARITY``.
+    """
     try:
-        return _from_descriptor(name, descriptor)
-    except OSError as error:
-        raise Error(f"cannot read the file: {error.strerror}", file=name) from None
+        if sys.version_info >= (3, 13):
+            return mmap.mmap(descriptor, size, prot=mmap.PROT_READ, offset=offset, trackfd=False)
+        return mmap.mmap(descriptor, size, prot=mmap.PROT_READ, offset=offset)
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
+def first_bytes(path: str | os.PathLike[str], size: int) -> bytes:
+    """At most so many bytes from the beginning of a regular file; none where it cannot be read: whoever opens it says why."""
+    try:
+        _, descriptor, _ = open_file(path)
+    except Error:
+        return b""
+    try:
+        return os.read(descriptor, size)
+    except OSError:
+        return b""
     finally:
         os.close(descriptor)
 
 
-def _from_descriptor(name: str, descriptor: int) -> Source:
-    status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        raise FormatError("this is a directory", file=name, hint="name one of the files in it")
-    if not stat.S_ISREG(status.st_mode):
-        raise FormatError("this is not a regular file", file=name, hint="copy its contents to a file first")
-    if status.st_size:
-        try:
-            mapping = mmap.mmap(descriptor, status.st_size, prot=mmap.PROT_READ)
-        except (OSError, ValueError, OverflowError):
-            pass
-        else:
-            return Source(name, memoryview(mapping), mapping=mapping)
+def _from_descriptor(name: str, descriptor: int, size: int) -> Source:
+    mapping = map_file(descriptor, size) if size else None
+    if mapping is not None:
+        return Source(name, memoryview(mapping), mapping=mapping)
     pieces: list[bytes] = []
     total = 0
     while piece := os.read(descriptor, 1 << 20):
@@ -135,4 +169,6 @@ def _open_error(name: str, error: OSError) -> Error:
         return NotFoundError("there is no such file", file=name, hint="check the path")
     if error.errno in (errno.EACCES, errno.EPERM):
         return Error("this user may not read the file", file=name, hint="check its permissions with `ls -l`")
-    return Error(f"cannot open the file: {error.strerror}", file=name)
+    full = error.errno in (errno.EMFILE, errno.ENFILE)
+    hint = "raise the number of files that may be open, with `ulimit -n`" if full else None
+    return Error(f"cannot open the file: {error.strerror}", file=name, hint=hint)

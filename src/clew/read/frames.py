@@ -39,6 +39,9 @@ def frame_sections(image: Image, only: str | None = None) -> list[CfiSection]:
     named = [section for section in image.sections if section.name in names]
     there = [section for section in named if section.has_data and section.size]
     there.sort(key=lambda section: names.index(section.name))
+    if only == ARM_EXIDX:
+        # Its entries are no call frame information.
+        raise _absent(image, only)
     found = [cfi for section in there if (cfi := _of_section(image, section)) is not None]
     # A file stripped of its section headers, or in memory, still tells by a segment. One that has the section by name only
     # does not: its segments are those of another file.
@@ -133,6 +136,9 @@ def _absent(image: Image, only: str | None) -> NotFoundError:
     elif empty and only in (None, *empty):
         message = f"{empty[0]} is there by name only: this file holds what was stripped from another"
         hint = "name the file that is loaded and run instead"
+    elif only in (None, ARM_EXIDX) and exidx_section(image) is not None:
+        message = f"its unwind table is {ARM_EXIDX}, which has no call frame information"
+        hint = "`clew table` prints it"
     elif image.problems:
         message = f"no call frame information could be read: {image.problems[0]}"
     elif only is not None:

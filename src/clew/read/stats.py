@@ -57,7 +57,7 @@ class Stats:
     """Counts over one file, or the sum over several.
 
     Attributes:
-        files: files with unwind tables.
+        files: files with call frame information.
         section_bytes: bytes of their sections.
         cies, fdes: entries.
         code_bytes: bytes of code that they describe.

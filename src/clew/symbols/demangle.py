@@ -12,7 +12,7 @@ _LONGEST = 4096
 
 @lru_cache(maxsize=65536)
 def demangle(name: str) -> str:
-    """A symbol's name demangled (C++, Rust); one that is not mangled, or not properly, as it is.
+    """A symbol's name demangled (C++ of Itanium's ABI and of Microsoft's, Rust); one that is not, or not properly, as it is.
 
     >>> demangle("_ZNSt6vectorIiSaIiEE9push_backEOi")
     'std::vector<int, std::allocator<int>>::push_back(int&&)'
@@ -23,6 +23,9 @@ def demangle(name: str) -> str:
         return name
     import pydemumble
 
+    if name.startswith("?"):
+        # Microsoft's names are full of at signs, and have no versions.
+        return pydemumble.demangle(name) or name
     # A suffix such as .cold or .isra.0 is the compiler's, and stays; a symbol version is the linker's.
     base, at, version = name.partition("@")
     return (pydemumble.demangle(base) or base) + at + version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from bisect import bisect_right
 
 from clew.symbols.names import Name
@@ -46,13 +47,18 @@ class PerfMap:
 
     @classmethod
     def of_process(cls, pid: int) -> PerfMap | None:
-        """The map of a process on this machine, in its own mount namespace; None where it has none."""
-        namespaced = pid
+        """The map of a process on this machine, in its own mount namespace; None where it has none.
+
+        One that belongs to neither the process's user, nor root, nor this one, is none: anybody may write to ``/tmp``.
+        """
+        namespaced, owners = pid, {0, os.geteuid()}
         try:
             with open(f"/proc/{pid}/status", "rb") as status:
                 for line in status:
                     if line.startswith(b"NSpid:"):
                         namespaced = int(line.split()[-1])
+                    elif line.startswith(b"Uid:"):
+                        owners.update(map(int, line.split()[1:]))
         except (OSError, ValueError):
             pass
         path = f"/proc/{pid}/root/tmp/perf-{namespaced}.map"
@@ -63,6 +69,9 @@ class PerfMap:
             return None
         with open(descriptor, "rb") as stream:
             try:
+                there = os.fstat(descriptor)
+                if not stat.S_ISREG(there.st_mode) or there.st_uid not in owners:
+                    return None
                 return cls.parse(stream.read(_LARGEST))
             except OSError:
                 return None

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from clew.errors import Problem
 from clew.image import Image
 from clew.image.elf import PF_W, PF_X, PT_LOAD
 from clew.memory import Mapping
 from clew.target.dumped_memory import DumpedMemory
+from clew.target.parts import mapping_at
 
 
 class CoreMemory(DumpedMemory):
@@ -52,9 +52,3 @@ class CoreMemory(DumpedMemory):
     def mapping_at(self, address: int) -> Mapping | None:
         """What was mapped at an address, or None."""
         return mapping_at(self.mappings, address)
-
-
-def mapping_at(mappings: Sequence[Mapping], address: int) -> Mapping | None:
-    """The mapping that an address is in; the mappings are sorted and do not overlap."""
-    index = bisect_right(mappings, address, key=lambda each: each.start) - 1
-    return mappings[index] if index >= 0 and address < mappings[index].end else None

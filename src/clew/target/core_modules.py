@@ -17,7 +17,7 @@ from clew.target.linkmap import LinkMapEntry, debug_address, read_link_map, read
 from clew.target.loaded_file import PAGE, extent, read_loaded_file
 from clew.target.mapped_modules import mapped_modules, vdso_module
 from clew.target.model import Module
-from clew.target.module_files import ModuleFiles
+from clew.target.module_files import ModuleFiles, opened
 
 _PT_INTERP = 3
 
@@ -157,13 +157,7 @@ class _Loader:
         if taken is None:
             self.report(Problem(f"it is not known where {name} is"))
             return None
-
-        def open_image() -> Image:
-            if isinstance(found, Error):
-                raise found
-            return found
-
-        return Module(name, *taken, entry.bias, None, open_image)
+        return Module(name, *taken, entry.bias, None, partial(opened, found))
 
     def _guessed(self, entry: LinkMapEntry) -> tuple[int, int] | None:
         """Of a file that cannot be had: from where it was moved to, up to the end of what its dynamic section is in."""

@@ -17,17 +17,13 @@ from clew.arch import Machine
 from clew.errors import Problem
 from clew.image import Image, Note
 from clew.target.register_layouts import LAYOUTS, Registers, read_registers
+from clew.target.thread_notes import ThreadNotes
 
 NT_PRSTATUS: Final = 1
-NT_FPREGSET: Final = 2
 NT_PRPSINFO: Final = 3
 NT_AUXV: Final = 6
 NT_FILE: Final = 0x46494C45
 NT_SIGINFO: Final = 0x53494749
-NT_S390_SYSTEM_CALL: Final = 0x307
-NT_ARM_SYSTEM_CALL: Final = 0x404
-NT_ARM_SVE: Final = 0x405
-NT_ARM_PAC_MASK: Final = 0x406
 
 AT_PHDR: Final = 3
 AT_PHNUM: Final = 5
@@ -40,8 +36,6 @@ AT_SYSINFO_EHDR: Final = 33
 MAXIMUM_FILES = 1 << 18
 """How many mapped files of a core are read: four times as many mappings as a process has unless told otherwise."""
 
-_VG = 46  # aadwarf64 "DWARF register names": the length of a vector in units of 64 bits
-
 
 @dataclass
 class CoreThread:
@@ -51,17 +45,13 @@ class CoreThread:
         id: its number.
         signal: the signal that it has, 0 for none.
         registers: its registers.
-        in_call: whether it is in a system call, as a later note says it; None where there is none.
-        vector_granule: the length of its vectors in units of 64 bits (AArch64 SVE), if known.
-        floats: floating-point registers by DWARF number, of machines whose functions save others in them (s390x, s390).
+        more: what the notes behind it say.
     """
 
     id: int
     signal: int
     registers: Registers
-    in_call: bool | None = None
-    vector_granule: int | None = None
-    floats: dict[int, int] = field(default_factory=dict)
+    more: ThreadNotes = field(default_factory=ThreadNotes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +97,6 @@ class _Reader:
         self.notes = CoreNotes()
         self._readers: dict[int, Callable[[bytes], None]] = {
             NT_PRSTATUS: self._status,
-            NT_FPREGSET: self._floats,
             NT_PRPSINFO: self._process,
             NT_AUXV: self._auxv,
             NT_FILE: self._files,
@@ -119,8 +108,12 @@ class _Reader:
             reader = self._readers.get(note.type)
             if reader is not None:
                 reader(note.description)
-        elif note.name == b"LINUX" and self.notes.threads:
-            self._extra(note.type, note.description)
+                return
+        if note.name in (b"CORE", b"LINUX") and self.notes.threads:
+            more = self.notes.threads[-1].more
+            more.read(self.machine, note.type, note.description)
+            if more.code_mask is not None:
+                self.notes.code_mask = more.code_mask
 
     def _status(self, data: bytes) -> None:
         layout = self.layout
@@ -133,16 +126,6 @@ class _Reader:
         (signal,) = Struct(self.prefix + "H").unpack_from(data, 12)
         (thread,) = Struct(self.prefix + "i").unpack_from(data, layout.thread_offset)
         self.notes.threads.append(CoreThread(thread, signal, registers))
-
-    def _floats(self, data: bytes) -> None:
-        # asm/ptrace.h, s390_fp_regs: the control word, padding, f0 to f15. A leaf keeps r11 and r15 in them.
-        if self.machine.name not in ("s390x", "s390") or not self.notes.threads or len(data) < 136:
-            return
-        values = Struct(">8x16Q").unpack_from(data)
-        numbers = (self.machine.register_number(f"f{index}") for index in range(16))
-        self.notes.threads[-1].floats = {
-            number: value for number, value in zip(numbers, values, strict=True) if number is not None
-        }
 
     def _process(self, data: bytes) -> None:
         # The ids of user and group have 16 bits on the older machines of 32 bits, so the size tells where the rest is.
@@ -188,19 +171,6 @@ class _Reader:
             if start < end:
                 self.notes.files.append(MappedFile(start, end, page * page_size, fsdecode(name)))
 
-    def _extra(self, kind: int, data: bytes) -> None:
-        thread = self.notes.threads[-1]
-        if kind == NT_ARM_PAC_MASK and len(data) >= 16:
-            _, mask = Struct(self.prefix + "QQ").unpack_from(data)
-            self.notes.code_mask = mask
-        elif kind == NT_ARM_SYSTEM_CALL and len(data) >= 4:
-            thread.in_call = Struct(self.prefix + "i").unpack_from(data)[0] >= 0
-        elif kind == NT_S390_SYSTEM_CALL and len(data) >= 4:
-            thread.in_call = Struct(self.prefix + "I").unpack_from(data)[0] != 0
-        elif kind == NT_ARM_SVE and len(data) >= 16:
-            # struct user_sve_header: the length of a vector in bytes is at 8.
-            thread.vector_granule = Struct(self.prefix + "H").unpack_from(data, 8)[0] // 8 or None
-
 
 def read_core_notes(image: Image, machine: Machine, report: Callable[[Problem], None]) -> CoreNotes:
     """What the notes of a core say. Notes that are cut or of the wrong size are left out and reported."""
@@ -217,11 +187,3 @@ def read_core_notes(image: Image, machine: Machine, report: Callable[[Problem], 
         if any(before.end > after.start for before, after in pairwise(notes.files)):
             report(Problem("mapped files overlap", lost=False))
     return notes
-
-
-def thread_values(thread: CoreThread) -> dict[int, int]:
-    """The registers of a thread, with those that other notes told."""
-    values = {**thread.floats, **thread.registers.values}
-    if thread.vector_granule is not None:
-        values[_VG] = thread.vector_granule
-    return values

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TypeVar
 
-from clew.image.elf import PF_W, PT_LOAD
 from clew.memory import MAXIMUM_READ
 from clew.target.model import Modules
 
@@ -105,14 +104,4 @@ class DumpedMemory:
 
 def _bytes_of_file(modules: Modules, address: int, size: int) -> bytes | None:
     module = modules.at(address)
-    image = module.image if module is not None else None
-    if module is None or image is None or image.load_bias is not None:
-        return None
-    linked = address - module.bias
-    for segment in image.segments:
-        if segment.type == PT_LOAD and segment.address <= linked and linked + size <= segment.end:
-            if segment.flags & PF_W:
-                return None
-            data = image.bytes_at(linked, size)
-            return bytes(data) if data is not None else None
-    return None
+    return None if module is None else module.constant(address, size)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from clew.errors import Error
 from clew.image import Image, Segment
-from clew.image.elf import PT_LOAD, PT_NOTE
+from clew.image.elf import PF_X, PT_LOAD, PT_NOTE
 from clew.memory import Memory
 
 PAGE = 4096
 """The smallest unit in which files are mapped, on every machine that Linux runs on."""
+
+_LARGEST_PAGE = 1 << 16  # AArch64 and PowerPC, where the kernel is built so
 
 _MAXIMUM_HEAD = 1 << 16
 """How much of a file's beginning is read to find its headers and its build id."""
@@ -54,15 +59,37 @@ def extent(image: Image, bias: int) -> tuple[int, int] | None:
     return start - start % PAGE, end + -end % PAGE
 
 
-def bias_of(image: Image, base: int) -> int | None:
-    """How far a file was moved whose first byte is at ``base``; None where none of its segments holds that byte.
+def bias_of(image: Image, start: int, offset: int = 0, *, code: bool = False) -> int | None:
+    """How far a file was moved whose byte at ``offset`` is mapped at ``start``; None where none of its segments holds it.
 
-    It is negative where the file lies below the addresses it was linked for, as the vdso of older kernels does.
+    It is negative where the file lies below the addresses it was linked for, as the vdso of older kernels does. A segment
+    is mapped from the beginning of a page on. Pages have 4 KiB or, on some machines, up to the segment's alignment, and
+    then hold the end of another segment, too.
+
+    Args:
+        code: whether the mapping is executable, which tells segments apart that share a page of the file.
     """
-    for segment in loads(image):
-        if segment.offset < PAGE:
-            return base - segment.address + segment.offset
+    segments = loads(image)
+    executable = [each for each in segments if code and each.flags & PF_X]
+    tries = [(each, PAGE) for each in executable]
+    tries += [(each, max(each.alignment, PAGE)) for each in executable]
+    tries += [(each, PAGE) for each in segments]
+    for segment, page in tries:
+        if segment.offset - segment.offset % page <= offset < segment.offset + segment.file_size:
+            return start - segment.address + segment.offset - offset
     return None
+
+
+def reaches(image: Image, bias: int, end: int, edges: Iterable[int]) -> bool:
+    """Whether a file's loaded segments, moved by ``bias``, reach up to an address, in whole pages.
+
+    Args:
+        edges: addresses and offsets at which mappings begin and end: they tell how large pages may be.
+    """
+    taken = extent(image, bias)
+    together = reduce(or_, edges, _LARGEST_PAGE)
+    page = max(together & -together, PAGE)
+    return taken is not None and taken[1] + -taken[1] % page >= end
 
 
 def read_loaded_file(memory: Memory, base: int) -> LoadedFile | None:

@@ -8,9 +8,9 @@ from functools import partial
 from clew.errors import Error
 from clew.image import Image
 from clew.memory import BytesMemory, Mapping, Memory
-from clew.target.loaded_file import LoadedFile, bias_of, extent, loads, read_loaded_file
+from clew.target.loaded_file import LoadedFile, bias_of, reaches, read_loaded_file
 from clew.target.model import Module
-from clew.target.module_files import ModuleFiles
+from clew.target.module_files import ModuleFiles, opened
 
 _MAXIMUM_VDSO = 1 << 17
 
@@ -96,22 +96,15 @@ def _module(
     except Error as error:
         found = error
     bias = None if isinstance(found, Error) else _bias_by_offsets(found, group)
-    return Module(path, start, end, start - group[0].offset if bias is None else bias, None, partial(_again, found))
-
-
-def _again(found: Image | Error) -> Image:
-    if isinstance(found, Error):
-        raise found
-    return found
+    return Module(path, start, end, start - group[0].offset if bias is None else bias, None, partial(opened, found))
 
 
 def _bias_by_offsets(image: Image, group: Sequence[Mapping]) -> int | None:
     """How far a file was moved, given which parts of it are where; None where it is not this file."""
     for mapping in sorted(group, key=lambda each: not each.executable):
-        for segment in loads(image):
-            low = segment.offset - segment.offset % 4096
-            if low <= mapping.offset < segment.offset + segment.file_size:
-                return mapping.start - segment.address + segment.offset - mapping.offset
+        bias = bias_of(image, mapping.start, mapping.offset, code=mapping.executable)
+        if bias is not None:
+            return bias
     return None
 
 
@@ -122,10 +115,11 @@ def _misfit(group: Sequence[Mapping], bias: int | None, image: Image) -> str | N
     if image.build_id is not None:
         return None
     # Without a build id, at least its code has to be where code is.
-    taken = extent(image, bias)
-    if bias_of(image, group[0].start) != bias or taken is None:
+    if bias_of(image, group[0].start) != bias:
         return "does not begin where it is mapped"
-    return None if taken[1] >= max(each.end for each in group) else "is smaller than what is mapped of it"
+    edges = [edge for each in group for edge in (each.start, each.end, each.offset)]
+    whole = reaches(image, bias, max(each.end for each in group), edges)
+    return None if whole else "is smaller than what is mapped of it"
 
 
 def vdso_module(memory: Memory, base: int) -> Module | None:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
+from weakref import WeakKeyDictionary
 
 from clew.arch import Machine
 from clew.errors import Error, Problem
 from clew.image import Image
+from clew.image.elf import PF_W, PT_LOAD
 from clew.memory import Memory
 from clew.read.frames import unwind_tables
 from clew.table import Table, merge
@@ -33,6 +35,10 @@ class Thread:
     pc: int
     name: str | None = None
     interrupted_call: bool = False
+
+
+_tables: WeakKeyDictionary[Image, Table | Error] = WeakKeyDictionary()
+"""The unwind tables of files: all modules of a file have the same."""
 
 
 @dataclass(eq=False)
@@ -78,17 +84,41 @@ class Module:
 
     @cached_property
     def _table(self) -> Table | Error:
-        if self.image is None:
+        image = self.image
+        if image is None:
             return Error("its file was not found", file=self.name)
-        try:
-            return merge(unwind_tables(self.image))
-        except Error as error:
-            return error
+        table = _tables.get(image)
+        if table is None:
+            try:
+                table = merge(unwind_tables(image))
+            except Error as error:
+                table = error
+            _tables[image] = table
+        return table
 
     @property
     def table(self) -> Table | None:
         """The unwind table, made when first asked for, in the file's own addresses; None where there is none."""
         return None if isinstance(self._table, Error) else self._table
+
+    def constant(self, address: int, size: int) -> bytes | None:
+        """Bytes in memory that are as they are in the file, since nobody can write to them, or None.
+
+        Args:
+            address: in memory.
+        """
+        image, linked = self.image, address - self.bias
+        for segment in image.segments if image is not None else ():
+            if segment.type == PT_LOAD and segment.address <= linked and linked + size <= segment.end:
+                if segment.flags & PF_W or image is None:
+                    return None
+                try:
+                    data = image.bytes_at(linked, size)
+                except Error:
+                    # It was closed.
+                    return None
+                return None if data is None else bytes(data)
+        return None
 
 
 class Modules(Sequence[Module]):
@@ -151,7 +181,7 @@ class Target:
     crashed: int | None = None
 
     def close(self) -> None:
-        """Lets go of the target: a process goes on, files are closed."""
+        """Lets go of the target: a process goes on, a dump is closed. Files of modules stay open while somebody has them."""
         if self.on_close is not None:
             on_close, self.on_close = self.on_close, None
             on_close()

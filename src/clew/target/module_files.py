@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from posixpath import basename, normpath
 
 from clew.arch import Machine
@@ -15,6 +16,7 @@ from clew.errors import Error, NotFoundError, Problem
 from clew.image import Image
 from clew.image.elf import ET_DYN, ET_EXEC
 from clew.memory import Memory
+from clew.read.arm_exidx import exidx_section
 
 Path = str | os.PathLike[str]
 
@@ -23,6 +25,9 @@ Check = Callable[[Image], str | None]
 
 _MAXIMUM_LOADED = 1 << 26
 """How much of a module is read from memory where its file cannot be had."""
+
+_MAXIMUM_LOADED_TOGETHER = 1 << 28
+"""How much of all modules: in a made-up core, all may show the same memory."""
 
 
 class MissingFileError(NotFoundError):
@@ -35,8 +40,28 @@ class MissingFileError(NotFoundError):
     tried: tuple[tuple[str, str], ...] = ()
 
 
+def opened(found: Image | Error) -> Image:
+    """A file that was looked for before; raises the error where it was not found."""
+    if isinstance(found, Error):
+        raise found
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePlaces:
+    """Where the user says that files of modules are: the arguments of :class:`ModuleFiles`."""
+
+    exe: Path | None
+    sysroot: Path | None
+    debug_dirs: Iterable[Path]
+
+    def files(self, machine: Machine, report: Callable[[Problem], None]) -> ModuleFiles:
+        """What finds them."""
+        return ModuleFiles(machine, report, exe=self.exe, sysroot=self.sysroot, debug_dirs=self.debug_dirs)
+
+
 class ModuleFiles:
-    """Finds the files of modules.
+    """Finds the files of modules. Modules of one file share its image.
 
     Args:
         machine: the target's; a file for another is refused.
@@ -64,6 +89,9 @@ class ModuleFiles:
         self.sysroot = os.fsdecode(sysroot).rstrip("/") if sysroot is not None else None
         self.debug_dirs = [os.fsdecode(directory) for directory in debug_dirs]
         self.root = root
+        self._loadable = _MAXIMUM_LOADED_TOGETHER
+        # A made-up core may have one file loaded any number of times.
+        self._opened: dict[str, Image] = {}
 
     def paths(self, name: str, build_id: bytes | None) -> list[str]:
         """Where the file of that name in the target may be, best first."""
@@ -114,13 +142,14 @@ class ModuleFiles:
         refused: list[Problem] = []
         for path in [*([named] if named is not None else ()), *self.paths(name, build_id), *more]:
             image, trouble = self._try(path, build_id, check)
-            if image is not None and trouble is None:
-                return image
-            if image is not None and path == named:
-                self.report(Problem(f"{path}, which was named, {trouble}; it is used nevertheless"))
+            if image is not None and (trouble is None or path == named):
+                if trouble is not None:
+                    self.report(Problem(f"{path}, which was named, {trouble}; it is used nevertheless"))
+                self._opened[path] = image
                 return image
             if image is not None:
-                image.close()
+                if path not in self._opened:
+                    image.close()
                 refused.append(Problem(f"{path} {trouble}; it is not used"))
             tried.append((path, trouble or "is not there"))
         image = self._from_memory(name, loaded)
@@ -137,7 +166,7 @@ class ModuleFiles:
     def _try(self, path: str, build_id: bytes | None, check: Check | None) -> tuple[Image | None, str | None]:
         """The file at a path, and what is wrong with it; no file where it is not a possible one at all."""
         try:
-            image = Image.open(path)
+            image = self._opened.get(path) or Image.open(path)
         except Error as error:
             return None, error.message
         machine = self.machine
@@ -158,7 +187,8 @@ class ModuleFiles:
         if loaded is None:
             return None
         try:
-            image = Image.from_memory(*loaded, name, _MAXIMUM_LOADED)
+            image = Image.from_memory(*loaded, name, min(_MAXIMUM_LOADED, self._loadable))
         except Error:
             return None
-        return image if image.eh_frame() is not None else None
+        self._loadable -= image.source.size
+        return image if image.eh_frame() is not None or exidx_section(image) is not None else None

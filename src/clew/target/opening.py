@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from clew.errors import Error, UsageError
-from clew.image.source import from_file
+from clew.errors import UsageError
+from clew.image.source import first_bytes
 from clew.target.core import open_core
 from clew.target.minidump import open_minidump
 from clew.target.minidump.file import SIGNATURE
 from clew.target.model import Target
+from clew.target.module_files import Path
 from clew.target.process import open_process
-
-Path = str | os.PathLike[str]
 
 _MAXIMUM_DIGITS = 10
 
@@ -44,17 +43,5 @@ def open_target(
         if exe is not None or sysroot is not None:
             raise UsageError("a process has its own files", hint="leave --exe and --sysroot out")
         return open_process(int(text), stop=stop, debug_dirs=debug_dirs)
-    opener = open_minidump if _beginning(text) in (SIGNATURE, SIGNATURE[::-1]) else open_core
+    opener = open_minidump if first_bytes(text, len(SIGNATURE)) in (SIGNATURE, SIGNATURE[::-1]) else open_core
     return opener(spec, exe=exe, sysroot=sysroot, debug_dirs=debug_dirs)
-
-
-def _beginning(path: str) -> bytes:
-    """The first bytes of a file; whoever opens it says what is wrong with one that cannot be read."""
-    try:
-        source = from_file(path)
-    except Error:
-        return b""
-    try:
-        return bytes(source.slice(0, len(SIGNATURE)))
-    finally:
-        source.close()

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from struct import Struct
 from weakref import WeakKeyDictionary
 
 from clew.arch import ByteOrder, Machine, machine_for, machine_named
 from clew.errors import Error, Problem, UsageError
 from clew.image import Image
 from clew.memory import Mapping, ProcessMemory, parse_mappings, process_maps
-from clew.target.core import guessed_code_mask, reporter
-from clew.target.core_notes import NT_ARM_PAC_MASK, NT_ARM_SYSTEM_CALL
 from clew.target.mapped_modules import mapped_modules, vdso_module
 from clew.target.model import Module, Modules, Target, Thread
 from clew.target.module_files import ModuleFiles, Path
+from clew.target.parts import guessed_code_mask, reporter, stack_limits
 from clew.target.process_memory import StoppedMemory
 from clew.target.ptrace import ENDED, thread_state, threads_of
 from clew.target.register_layouts import read_registers
 from clew.target.stopped import TIMEOUT, StoppedProcess
-
-_AARCH64 = platform.machine() == "aarch64"
-
+from clew.target.thread_notes import KINDS, ThreadNotes
 
 _texts: WeakKeyDictionary[Modules, tuple[int, bytes, list[Mapping]]] = WeakKeyDictionary()
 """What modules were made from: a process, its ``/proc/PID/maps``, and what stands there."""
@@ -67,8 +62,7 @@ def open_process(
     # First of all: whoever may not read the memory need not stop the process.
     memory = StoppedMemory(alive)
     try:
-        more = (NT_ARM_PAC_MASK, NT_ARM_SYSTEM_CALL) if _AARCH64 else ()
-        held = StoppedProcess(pid, more, timeout)
+        held = StoppedProcess(pid, KINDS.get(platform.machine(), ()), timeout)
         try:
             return _target(pid, alive, held, memory, debug_dirs, like, names)
         except BaseException:
@@ -124,7 +118,7 @@ def _target(
         memory=memory,
         modules=modules,
         code_mask=_code_mask(machine, mask, mappings),
-        stack_limits=_stack_limits(threads, machine, mappings),
+        stack_limits=stack_limits(threads, machine, mappings),
         problems=problems,
         on_close=close,
         process_id=pid,
@@ -189,13 +183,14 @@ def _threads(
         if registers is None:
             report(Problem(f"the registers of thread {words.id} are not those of {machine.name}"))
             continue
-        in_call = registers.in_call
-        if len(words.more.get(NT_ARM_SYSTEM_CALL, b"")) >= 4:
-            in_call = Struct("=i").unpack_from(words.more[NT_ARM_SYSTEM_CALL])[0] >= 0
-        if len(words.more.get(NT_ARM_PAC_MASK, b"")) >= 16:
-            mask = Struct("=QQ").unpack_from(words.more[NT_ARM_PAC_MASK])[1]
+        notes = ThreadNotes()
+        for kind, data in words.more.items():
+            notes.read(machine, kind, data)
+        mask = mask if notes.code_mask is None else notes.code_mask
+        in_call = registers.in_call if notes.in_call is None else notes.in_call
+        values = {**notes.registers, **registers.values} if notes.registers else registers.values
         name = _text(pid, words.id, "comm") if names else None
-        threads.append(Thread(words.id, registers.values, registers.pc, name, in_call))
+        threads.append(Thread(words.id, values, registers.pc, name, in_call))
     for thread in held.unstopped if held is not None else threads_of(pid):
         waiting = _waiting_thread(pid, thread, machine)
         if waiting is not None:
@@ -231,19 +226,6 @@ def _text(pid: int, thread: int, name: str) -> str | None:
         return None
     finally:
         os.close(descriptor)
-
-
-def _stack_limits(
-    threads: Sequence[Thread], machine: Machine, mappings: Sequence[Mapping]
-) -> dict[int, tuple[int, int]]:
-    limits = {}
-    starts = [each.start for each in mappings]
-    for thread in threads:
-        address = thread.registers.get(machine.stack_pointer, -1)
-        index = bisect_right(starts, address) - 1
-        if index >= 0 and address < mappings[index].end:
-            limits[thread.id] = mappings[index].start, mappings[index].end
-    return limits
 
 
 def _code_mask(machine: Machine, mask: int | None, mappings: Sequence[Mapping]) -> int:

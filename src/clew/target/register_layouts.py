@@ -50,6 +50,16 @@ class RegisterLayout:
         return 32 if self.wide_head else 24
 
 
+def register_names(text: str) -> list[str]:
+    """A list of names; ``r0-3`` stands for ``r0 r1 r2 r3``."""
+    names: list[str] = []
+    for word in text.split():
+        first, _, last = word.partition("-")
+        stem = first.rstrip("0123456789")
+        names += [f"{stem}{n}" for n in range(int(first[len(stem) :]), int(last) + 1)] if last else [word]
+    return names
+
+
 def _layout(
     names: str,
     code: str,
@@ -58,17 +68,12 @@ def _layout(
     wide_head: bool | None = None,
     in_call: Callable[[Mapping[str, int]], bool] | None = None,
 ) -> RegisterLayout:
-    """A layout from names; ``r0-3`` stands for ``r0 r1 r2 r3``, and ``a0-3:I`` gives a width of their own."""
+    """A layout from names as of :func:`register_names`; ``a0-3:I`` gives a width of their own."""
     words: list[str] = []
     codes = ""
     for part in names.split():
         name, _, own = part.partition(":")
-        first, _, last = name.partition("-")
-        if last:
-            stem = first.rstrip("0123456789")
-            run = [f"{stem}{number}" for number in range(int(first[len(stem) :]), int(last) + 1)]
-        else:
-            run = [name]
+        run = register_names(name)
         words += run
         codes += (own or code) * len(run)
     return RegisterLayout(tuple(words), codes, pc, code == "Q" if wide_head is None else wide_head, in_call)

@@ -12,6 +12,7 @@ import errno
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from clew.errors import Error, NotFoundError, Problem
@@ -152,10 +153,18 @@ class _Work:
             if len(self._signals) == thread_count(self.pid):
                 break
             if self.cancelled or time.monotonic() > self.deadline:
+                self._tell_rest(known)
                 break
         else:
             # Each pass stops what it finds, so only new threads of threads that do not stop can bring one here.
             self.problems.append(Problem("the process makes threads faster than they can be stopped"))
+
+    def _tell_rest(self, known: set[int]) -> None:
+        """Threads that were made while others were stopped, and for which the time is over."""
+        with suppress(OSError):
+            rest = len(set(threads_of(self.pid)) - known)
+            if rest:
+                self.problems.append(Problem(f"there was no time to stop {rest} threads"))
 
     def _seize(self, thread: int) -> bool:
         """Whether the thread will stop."""

@@ -78,8 +78,9 @@ def apply(here: Here, rule: Rule, trust: Trust, cfa: int | None = None) -> Calle
         pc = here.around.strip(value) & machine.address_mask & mask
         address: Interrupted | ReturnAddress = Interrupted(pc)
     else:
-        pc = here.around.return_target(value, signed=rule.signing is not Signing.NONE)
-        if not here.around.strip(value) & machine.address_mask & mask:
+        signed = rule.signing is not Signing.NONE
+        pc = here.around.return_target(value, signed=signed)
+        if not here.around.pointer(value, signed=signed):
             return _null(here, rule, cfa, name)
         same = isinstance(named.get(column, SameValue()), SameValue)
         if same and not here.interrupted and pc == here.pc.address:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from clew.walk.fields import signed
+
 SP, LR, PC = 13, 14, 15
 _D = 256  # aadwarf32, "DWARF register names"
 
@@ -62,11 +64,6 @@ class Effect:
 
 _UNKNOWN = Effect(Kind.UNKNOWN)
 _PLAIN = Effect()
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _list(mask: int, first: int = 0) -> tuple[tuple[int, int], ...]:
@@ -124,7 +121,7 @@ def _arm(word: int, address: int) -> Effect:
     if word & 0x0E000000 == 0x0A000000:
         if word & 0x01000000:
             return Effect(Kind.CALL)
-        return Effect(Kind.JUMP, target=address + 8 + 4 * _signed(word, 24))
+        return Effect(Kind.JUMP, target=address + 8 + 4 * signed(word, 24))
     if word & 0x0FFFFFF0 in (0x012FFF10, 0x012FFF30):
         kind = Kind.CALL if word & 0x20 else Kind.RETURN if word & 0xF == LR else Kind.UNKNOWN
         return Effect(kind)
@@ -241,7 +238,7 @@ def _narrow(half: int, address: int) -> Effect:
         number = half >> 8 & 0xF
         return Effect(Kind.SYSTEM, 2) if number == 0xF else _LOST if number == 0xE else _SHORT
     if half & 0xF800 == 0xE000:
-        return Effect(Kind.JUMP, 2, address + 4 + 2 * _signed(half, 11))
+        return Effect(Kind.JUMP, 2, address + 4 + 2 * signed(half, 11))
     if half & 0xFF00 == 0xBF00 and half & 0xF:
         mask = half & 0xF
         return Effect(size=2, then=4 - ((mask & -mask).bit_length() - 1))
@@ -341,7 +338,7 @@ def _wide_rest(first: int, second: int, address: int) -> Effect:
         if second & 0x1000:
             sign, j1, j2 = first >> 10 & 1, second >> 13 & 1, second >> 11 & 1
             offset = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | (first & 0x3FF) << 12
-            return Effect(Kind.JUMP, target=address + 4 + _signed(offset | (second & 0x7FF) << 1, 25))
+            return Effect(Kind.JUMP, target=address + 4 + signed(offset | (second & 0x7FF) << 1, 25))
         return _UNKNOWN if first & 0xFFF0 == 0xF7F0 and second & 0xF000 == 0xA000 else _PLAIN
     if first & 0xFFF0 == 0xE8D0 and second & 0xFFE0 == 0xF000:  # tbb, tbh
         return _UNKNOWN

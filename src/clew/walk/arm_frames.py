@@ -114,7 +114,7 @@ def _instructions(here: Here, short: bool, address: int, count: int) -> Generato
     for _ in range(count):
         address &= here.around.mask
         data = here.around.code(address, 4) or here.around.code(address, 2)
-        if data is None or (len(data) < 4 and not short):
+        if data is None or (len(data) < 4 and not short) or not here.work.spend(1):
             return
         if short:
             first, second = int.from_bytes(data[:2], "little"), int.from_bytes(data[2:4], "little")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from clew.arch import Machine
-from clew.target.model import Module
 from clew.walk.arm_frames import unwound_by_index
 from clew.walk.frame_code import clears_pointer
-from clew.walk.frame_pointer import RECORDS
-from clew.walk.go_files import go_names
+from clew.walk.frame_records import RECORDS
+from clew.walk.go_files import go_functions
 from clew.walk.link_register import link_target
 from clew.walk.model import End, Trust
 from clew.walk.step import Here, Outcome, Stop
@@ -15,23 +14,16 @@ from clew.walk.step import Here, Outcome, Stop
 # Go's runtime (runtime/asm_*.s, runtime/sys_linux_*.s): what goroutines, threads and the program begin in, and mcall, which
 # leaves a goroutine that is put aside for the thread's own stack. Go's unwinder stops there (runtime/traceback.go, topofstack),
 # but its tables have no rule that says so on every machine, and rt0_go aligns the stack pointer without telling its rows.
-_GO = frozenset({"runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.clone", "runtime.rt0_go"})
+GO_BOTTOMS = frozenset({"runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.clone", "runtime.rt0_go"})
+"""The functions in which stacks of Go begin."""
 
 
 def go_bottom(here: Here) -> Outcome:
     """The outermost frame of a goroutine or thread of Go, by the name of its function."""
     if here.interrupted or here.module is None:
         return None
-    address = (here.pc.lookup - here.module.bias) & here.around.mask
-    for start, end, name in go_functions(here.module):
-        if start <= address < end:
-            return Stop(End.ENTRY, f"{name} is where the stack begins")
-    return None
-
-
-def go_functions(module: Module) -> tuple[tuple[int, int, str], ...]:
-    """The functions of a module in which stacks of Go begin: start and end in the file's addresses, and name."""
-    return tuple((start, end, name) for start, (end, name) in go_names(module, _GO).items())
+    found = go_functions(here.module, GO_BOTTOMS).at((here.pc.lookup - here.module.bias) & here.around.mask)
+    return None if found is None else Stop(End.ENTRY, f"{found[1]} is where the stack begins")
 
 
 def bottom(here: Here) -> Outcome:
@@ -58,14 +50,19 @@ def bottom(here: Here) -> Outcome:
     return Stop(End.ENTRY, f"there is no row for {here.pc.lookup:#x}, and {name} is 0")
 
 
+_START_UP = 16
+"""How much of the code at an entry point is surely its own where no symbol says so, in bytes: ld.so's calls in its eighth."""
+
+
 def _at_entry_point(here: Here) -> bool:
     """Whether the symbol at the pc is where the kernel starts the program, so that nobody has called it."""
     module = here.module
     if module is None or module.image is None or not module.image.entry:
         return False
     # The entry's lowest bit may say which instructions these are.
-    entry = module.image.entry & here.around.machine.address_mask
-    return here.around.symbol_start(here.pc.lookup) == (entry + module.bias) & here.around.mask
+    entry = ((module.image.entry & here.around.machine.address_mask) + module.bias) & here.around.mask
+    start = here.around.symbol_start(here.pc.lookup)
+    return start == entry if start is not None else 0 <= here.pc.lookup - entry < _START_UP
 
 
 def _has_caller(here: Here) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clew.arch import Machine
+from clew.walk.fields import riscv_jal_offset, signed
 
 Code = Callable[[int, int], bytes | None]
 """Reads machine code: address and size to bytes, or None."""
@@ -35,21 +36,15 @@ def call_target(address: int, machine: Machine, code: Code) -> int | None:
         return None
     if size == 6:
         # BRASL: 32 bits of halfwords.
-        return address - 6 + 2 * _signed(int.from_bytes(data[2:], "big"), 32) if data[1] & 0xF == 5 else None
+        return address - 6 + 2 * signed(int.from_bytes(data[2:], "big"), 32) if data[1] & 0xF == 5 else None
     word = _word(data, machine) if machine.name.startswith("powerpc") else int.from_bytes(data, "little")
     if machine.name == "aarch64" and word >> 26 == 0x25:
-        return address - 4 + 4 * _signed(word, 26)
+        return address - 4 + 4 * signed(word, 26)
     if machine.name.startswith("powerpc") and word & 0xFC000003 == 0x48000001:
-        return address - 4 + _signed(word & 0x3FFFFFC, 26)
+        return address - 4 + signed(word & 0x3FFFFFC, 26)
     if machine.name.startswith("riscv") and word & 0xFFF == 0x0EF:
-        offset = (word >> 20 & 0x7FE) | (word >> 9 & 0x800) | (word & 0xFF000) | (word >> 11 & 0x100000)
-        return address - 4 + _signed(offset, 21)
+        return address - 4 + riscv_jal_offset(word)
     return None
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _x86(data: bytes, machine: Machine) -> bool:

@@ -7,6 +7,7 @@ Both find the same frames, since a step is plain only where the general walker w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from clew.arch import Default
 from clew.native.stepper import FULL, OUTERMOST_FRAME, Stepper
@@ -18,6 +19,25 @@ from clew.walk.steps import ModuleRows, Steps
 from clew.walk.surroundings import Synthesise
 from clew.walk.walker import LIMIT, Walker, no_progress, place
 from clew.walk.windows import Windows
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk that is under way.
+
+    Attributes:
+        thread: whose stack.
+        frames: those that were left.
+        seen: where it has been; see :func:`clew.walk.walker.place`.
+        work: what it may still spend.
+        highest: the highest stack pointer so far.
+    """
+
+    thread: Thread
+    frames: Frames
+    seen: set[tuple[int, int | None]] = field(default_factory=set)
+    work: Work = field(default_factory=Work)
+    highest: int = 0
 
 
 class FastWalker(Walker):
@@ -41,8 +61,7 @@ class FastWalker(Walker):
         self.steps = Steps(target.machine) if steps is None else steps
         self._stepper = self.stepper(True)
         self._windows = Windows(target.memory)
-        self._rows = self.steps.rows_of(target.modules)
-        self._rows.around = self._around
+        self._rows = ModuleRows(self.steps, self._around)
 
     def stepper(self, with_registers: bool) -> Stepper | None:
         """What takes the plain steps, and notes registers if asked to; None for machines that have none."""
@@ -75,69 +94,64 @@ class FastWalker(Walker):
         """The thread's stack."""
         if self._stepper is None:
             return super().walk(thread)
-        frames = Frames(self._frame)
-        seen: set[tuple[int, int | None]] = set()
-        work = Work()
+        walk = _Walk(thread, Frames(self._frame))
         self._stepper.show(self._windows)
-        self._stepper.highest = 0
         here: Here | None = None
         while True:
-            following = self._plain(thread, here, frames, seen, work)
+            following = self._plain(self._stepper, walk, here)
             if isinstance(following, Stop):
                 break
-            here = following
-            if here is None:
-                here = self._first(thread)
-            here.work = work
+            here = self._first(thread) if following is None else following
+            here.work = walk.work
             outcome = self._leave(here)
-            frames.add(Frame(here.pc, here.trust, here.registers, here.module, outcome.cfa, outcome.rule))
+            walk.frames.add(Frame(here.pc, here.trust, here.registers, here.module, outcome.cfa, outcome.rule))
             if isinstance(outcome, Stop):
                 following = outcome
                 break
             caller = self._next(here, outcome)
-            seen.add(place(here))
-            stop = no_progress(here, caller, outcome, seen)
+            walk.seen.add(place(here))
+            stop = no_progress(here, caller, outcome, walk.seen)
             if stop is not None:
                 following = stop
                 break
-            if len(frames) >= self.limit:
+            if len(walk.frames) >= self.limit:
                 following = self._full()
                 break
             here = caller
-        return Stack(frames, following.end, following.detail)
+        self._stepper.show(None)
+        return Stack(walk.frames, following.end, following.detail)
 
-    def _plain(
-        self, thread: Thread, here: Here | None, frames: Frames, seen: set[tuple[int, int | None]], work: Work
-    ) -> Here | Stop | None:
+    def _plain(self, stepper: Stepper, walk: _Walk, here: Here | None) -> Here | Stop | None:
         """Takes plain steps from a frame (None: the first): the frame where they end, or why the stack does."""
-        stepper = self._stepper
-        assert stepper is not None
-        if here is None:
-            registers = self.steps.encode(thread.registers)
-            pc = thread.pc & self.target.machine.address_mask & self._around.mask
-        else:
-            registers = self.steps.encode(here.registers)
-            pc = here.pc.address
+        machine, thread = self.target.machine, walk.thread
+        known = thread.registers if here is None else here.registers
+        earlier = walk.highest
+        sp = known.get(machine.stack_pointer)
+        floor = 0 if here is None or here.floor is None else min(here.floor, self._around.mask)
+        walk.highest = max(earlier, 0 if sp is None else sp & self._around.mask, floor)
+        registers = None if sp is None else self.steps.encode(known)
         if registers is None:
             return here
-        highest = stepper.highest
+        pc = thread.pc & machine.address_mask & self._around.mask if here is None else here.pc.address
         stepper.begin(pc, here is None or here.interrupted, here is None and thread.interrupted_call, registers)
-        stepper.highest = max(highest, stepper.highest, here.floor or 0 if here is not None else 0)
-        stepper.work = work.left
-        reason = stepper.run(self._rows.map, self.limit - len(frames))
-        work.left = stepper.work
+        # The core takes an interrupted frame's own stack pointer for its caller, but that of an earlier frame is not new.
+        stepper.highest = max(stepper.highest, walk.highest, 0 if here is None else min(earlier + 1, self._around.mask))
+        stepper.work = walk.work.left
+        reason = stepper.run(self._rows.map, self.limit - len(walk.frames))
+        walk.work.left = stepper.work
         if stepper.count == 0:
             return here
+        walk.highest = stepper.highest
         run = Run(here, thread, stepper.notes())
-        frames.add_run(run)
+        walk.frames.add_run(run)
         if reason == OUTERMOST_FRAME:
             rule = self._rows.rule(*run.last())
-            name = self.target.machine.register_name(rule.return_address)
+            name = machine.register_name(rule.return_address)
             return Stop(End.ENTRY, f"{name} is undefined: this is the outermost frame")
         if reason == FULL:
             return self._full()
-        seen.update(run.places())
-        return self._stuck(stepper, thread, work)
+        walk.seen.update(run.places())
+        return self._stuck(stepper, thread, walk.work)
 
     def _stuck(self, stepper: Stepper, thread: Thread, work: Work) -> Here:
         """The frame that the compiled core could not leave."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clew.walk.fields import aarch64_sets_frame_pointer
 from clew.walk.leaf import DECODERS, decoded
 from clew.walk.step import Here
 
@@ -17,13 +18,16 @@ _BODY = 4096
 _PROLOGUE = 512
 """How many bytes before the pc."""
 
+_NEAR = 64
+"""As many where no symbol says which function it is. Start-up code is short."""
+
 
 def sets_record_up(here: Here) -> bool:
     """Whether the function at the pc may point the frame pointer at a record of its own."""
     extent = here.around.symbol_extent(here.pc.lookup)
     if extent is None or not 0 < extent[1] - extent[0] <= _BODY:
         return True
-    if here.around.machine.name in ("x86-64", "i386"):
+    if here.around.machine.name in _X86:
         # Leafs without a frame are many, and often where a program is interrupted: better to miss one caller than all.
         code = None if here.interrupted else here.around.code(extent[0], extent[1] - extent[0])
         return code is None or any(each in code for each in _X86_SETS_UP)
@@ -45,7 +49,14 @@ def _somewhere(here: Here, start: int, end: int) -> bool | None:
 def clears_pointer(here: Here) -> bool:
     """Whether the function at the pc may have cleared the frame pointer before it, as start-up code does."""
     extent = here.around.symbol_extent(here.pc.lookup)
-    if here.around.machine.name not in _TOLD or extent is None or here.pc.address - extent[0] > _PROLOGUE:
+    before = _NEAR if extent is None else here.pc.address - extent[0]
+    if here.around.machine.name in _X86:
+        # Threads begin with a zero, which any function without records may still have: it has to be seen.
+        if before > _PROLOGUE:
+            return False
+        code = here.around.code(here.pc.address - before, before)
+        return code is None or any(each in code for each in _X86_CLEARS)
+    if here.around.machine.name not in _TOLD or extent is None or before > _PROLOGUE:
         return True
     zero = _ZERO[here.around.machine.name]
     return any(word in zero or word & 0xFFFF in zero for _, word in _words(here, extent[0], here.pc.address))
@@ -61,11 +72,15 @@ def may_have_changed_pointer(here: Here) -> bool:
     return any(_writes(here.around.machine.name, word) for _, word in _words(here, extent[0], here.pc.address))
 
 
+_X86 = ("x86-64", "i386")
 _TOLD = ("aarch64", "riscv64", "riscv32")
 
 # mov %esp,%ebp in both its forms; lea n(%esp),%ebp; without the prefix that makes the registers wide. Other instructions may
 # have these bytes, too.
 _X86_SETS_UP = (b"\x89\xe5", b"\x8b\xec", b"\x8d\x6c\x24", b"\x8d\xac\x24", b"\xc8")
+
+# xor %ebp,%ebp in both its forms; mov $0,%ebp.
+_X86_CLEARS = (b"\x31\xed", b"\x33\xed", b"\xbd\0\0\0\0")
 
 _ZERO = {
     "aarch64": (0xD280001D, 0xAA1F03FD),  # mov x29, #0; mov x29, xzr
@@ -88,7 +103,7 @@ def _words(here: Here, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _sets_up(machine: str, word: int) -> bool:
     if machine == "aarch64":
-        return word & 0xFF8003FF == 0x910003FD  # add x29, sp, #n
+        return aarch64_sets_frame_pointer(word)
     if word & 3 != 3:
         return word & 0xE01F == 0 and word != 0  # c.addi4spn s0, sp, n
     return word & 0xFFFFF == 0x10413  # addi s0, sp, n

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from clew.table import AtCfa, RegisterPlus, RegisterRule, Row, Rule, SameValue, Table, Undefined
 from clew.target.model import Module
-from clew.walk.go_files import go_names, is_go
+from clew.walk.go_files import go_functions, is_go
 
 _RBP, _RSP, _KEPT_BY_C = 6, 7, (3, 12, 13, 14, 15)
 
@@ -44,7 +44,8 @@ def go_rule(module: Module, table: Table, address: int, rule: Rule) -> Rule:
     function = table.range_at(address)
     if function is None or "debug_frame" not in function.source or (rule.registers and len(rule.registers) > 1):
         return rule
-    return _completed(rule, go_names(module, _OWN_WAYS).get(function.start, (0, None))[1])
+    own = go_functions(module, _OWN_WAYS).at(function.start)
+    return _completed(rule, None if own is None else own[1])
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from clew.table import AtCfa, RegisterPlus, Rule, Undefined
 from clew.walk.apply import apply
-from clew.walk.go_files import go_names, is_go
+from clew.walk.go_files import go_functions, is_go
 from clew.walk.model import End, Interrupted, ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Outcome, Stop
 
@@ -42,7 +42,7 @@ _INJECTED = frozenset({"runtime.sigpanic", "runtime.asyncPreempt", "runtime.debu
 
 _MORESTACK = "runtime.morestack"
 
-NAMES = _SWITCHES | _CLOCKS | _INJECTED | {_MORESTACK}
+GO_STACKS = _SWITCHES | _CLOCKS | _INJECTED | {_MORESTACK}
 """The functions whose frames this module leaves."""
 
 
@@ -51,9 +51,9 @@ def go_stack(here: Here) -> Outcome:
     module = here.module
     if module is None or here.around.machine.name != "x86-64" or not is_go(module):
         return None
-    start, name = _function(here)
-    if name in _SWITCHES | _CLOCKS and start is not None:
-        return _switched(here, start, name in _SWITCHES)
+    start, name = go_functions(module, GO_STACKS).at((here.pc.lookup - module.bias) & here.around.mask) or (0, "")
+    if name in _SWITCHES | _CLOCKS:
+        return _switched(here, start + module.bias, name in _SWITCHES)
     if name == _MORESTACK and not here.interrupted:
         return Stop(End.NO_RULE, f"{name} has left the goroutine's stack, and only Go's runtime knows for which")
     if name in _INJECTED and (here.row is not None or not here.interrupted):
@@ -62,18 +62,6 @@ def go_stack(here: Here) -> Outcome:
         # What is there was interrupted, maybe at a function's first instruction.
         return replace(outcome, pc=Interrupted(outcome.pc.address)) if isinstance(outcome, Caller) else outcome
     return _chained(here) if here.row is None and not here.interrupted else None
-
-
-def _function(here: Here) -> tuple[int | None, str | None]:
-    """Where the function of :data:`NAMES` begins that the pc is in, in memory, and its name."""
-    module = here.module
-    if module is None:
-        return None, None
-    address = (here.pc.lookup - module.bias) & here.around.mask
-    for low, (high, name) in go_names(module, NAMES).items():
-        if low <= address < high:
-            return low + module.bias, name
-    return None, None
 
 
 def _switched(here: Here, start: int, always: bool) -> Outcome:

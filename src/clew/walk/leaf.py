@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from clew.walk.frame_records import BACK_CHAINS
 from clew.walk.leaf_code import Decoder, Effect, Kind, aarch64, powerpc, riscv
 from clew.walk.leaf_code_s390 import s390
 from clew.walk.step import Here
 
 INSTRUCTIONS = 64
 """How many instructions are followed. Leaf functions are short, and so are prologues and epilogues."""
-
-CHAINED = ("powerpc64", "s390x", "s390")
-"""Machines whose stack pointer leads from frame to frame."""
 
 # Machines that load the link register by way of another, which nothing else is done with in between: mtlr r0.
 _COPIES = ("powerpc64",)
@@ -106,7 +104,7 @@ def _from_start(here: Here, decode: Decoder) -> Untouched | None:
             slot = moved + effect.slot
         by = effect.made if effect.kind is Kind.ENTRY else effect.moved
         begun = begun or by != 0 or effect.kind is Kind.ENTRY
-        if begun and (here.around.machine.name not in CHAINED or effect.kind not in (Kind.NEXT, Kind.ENTRY)):
+        if begun and (here.around.machine.name not in BACK_CHAINS or effect.kind not in (Kind.NEXT, Kind.ENTRY)):
             return None
         if by is None:
             return None

@@ -10,6 +10,8 @@ import enum
 from collections.abc import Callable
 from typing import NamedTuple
 
+from clew.walk.fields import aarch64_sets_frame_pointer, riscv_jal_offset, signed
+
 
 class Kind(enum.Enum):
     """What an instruction tells."""
@@ -58,11 +60,6 @@ Decoder = Callable[[int, int], Effect]
 """From an instruction as a number (:func:`clew.walk.leaf.decoded` makes it) and its address to its effect."""
 
 
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
 _PLAIN = Effect(Kind.NEXT)
 
 
@@ -79,7 +76,7 @@ def aarch64(word: int, address: int) -> Effect:
         # x16 and x17 are for veneers, the PLT and, where branch targets are marked, tail calls (AAPCS64 6.1.1).
         return Effect(Kind.RETURN if word >> 21 & 3 == 0 and word >> 5 & 31 in (16, 17) else Kind.UNKNOWN)
     if word >> 26 == 0x05:  # b
-        return Effect(Kind.JUMP, target=address + 4 * _signed(word, 26))
+        return Effect(Kind.JUMP, target=address + 4 * signed(word, 26))
     if word >> 16 == 0 or word & 0xFFE0001F == 0xD4200000:  # udf, brk
         return Effect(Kind.UNKNOWN)
     if word & 0xFFE0FFFF == 0xAA0003FE:  # mov x30, …: outlined code gives the return address back
@@ -91,7 +88,7 @@ def aarch64(word: int, address: int) -> Effect:
         return Effect(Kind.NEXT, moved=amount if register == 31 else None, base=(register, amount))
     if word & 0xBFE0001F == 0x8B20001F or word & 0xFF80001F == 0x9200001F:  # add, sub sp, xn, xm; and sp, xn, #m
         return Effect(Kind.NEXT, moved=None)
-    if word & 0xFF8003FF == 0x910003FD:  # add x29, sp, #n
+    if aarch64_sets_frame_pointer(word):
         return Effect(Kind.ENTRY, moved=None)
     if word & 0x3A000000 == 0x28000000:
         return _aarch64_pair(word)
@@ -105,7 +102,7 @@ def _aarch64_pair(word: int) -> Effect:
     vector, load, base = word >> 26 & 1, word >> 22 & 1, word >> 5 & 31
     writeback, before = word >> 23 & 1, word >> 24 & 1
     scale = 2 + (word >> 30) if vector else 2 + (word >> 31)
-    offset = _signed(word >> 15, 7) << scale
+    offset = signed(word >> 15, 7) << scale
     moved = offset if writeback and base == 31 else 0
     pair = () if vector else (word & 31, word >> 10 & 31)
     if word == 0xA9BF7BF0:
@@ -127,7 +124,7 @@ def _aarch64_single(word: int) -> Effect:
     load, base, register = word >> 22 & 3, word >> 5 & 31, word & 31
     scaled = word >> 24 & 1
     mode = 0 if scaled else word >> 10 & 3  # 1 writes back after, 3 before
-    offset = (word >> 10 & 0xFFF) << 3 if scaled else _signed(word >> 12, 9)
+    offset = (word >> 10 & 0xFFF) << 3 if scaled else signed(word >> 12, 9)
     moved = offset if mode in (1, 3) and base == 31 else 0
     loaded = ((register, 0 if mode == 1 else offset),) if load == 1 and base == 31 else ()
     if register == 30 and load == 1:
@@ -154,7 +151,7 @@ def _riscv_short(half: int, address: int) -> Effect:
     if half & 0xE003 == 0xA001:  # c.j
         offset = (half >> 2 & 0xE) | (half >> 7 & 0x10) | (half << 3 & 0x20) | (half >> 1 & 0x40)
         offset |= (half << 1 & 0x80) | (half >> 1 & 0x300) | (half << 2 & 0x400) | (half >> 1 & 0x800)
-        return short._replace(kind=Kind.JUMP, target=address + _signed(offset, 12))
+        return short._replace(kind=Kind.JUMP, target=address + signed(offset, 12))
     if half & 0xE003 == 0xE002 and other == 1:  # c.sdsp ra
         return short._replace(kind=Kind.ENTRY, moved=None)
     if half & 0xE003 == 0x6002:  # c.ldsp
@@ -168,9 +165,9 @@ def _riscv_short(half: int, address: int) -> Effect:
         amount = (
             (half >> 2 & 0x10) | (half << 3 & 0x20) | (half << 1 & 0x40) | (half << 4 & 0x180) | (half >> 3 & 0x200)
         )
-        return short._replace(moved=_signed(amount, 10))
+        return short._replace(moved=signed(amount, 10))
     if half & 0xEF83 == 0x0101:  # c.addi sp
-        return short._replace(moved=_signed((half >> 2 & 31) | (half >> 7 & 32), 6))
+        return short._replace(moved=signed((half >> 2 & 31) | (half >> 7 & 32), 6))
     if half & 0xE01F == 0 and half:  # c.addi4spn s0
         return short._replace(kind=Kind.ENTRY, moved=None)
     return short._replace(kind=Kind.UNKNOWN) if half == 0 else short
@@ -181,8 +178,7 @@ def _riscv_long(word: int, address: int) -> Effect:
     first, second = word >> 15 & 31, word >> 20 & 31
     if opcode == 0x6F:  # jal
         if register == 0:
-            offset = (word >> 20 & 0x7FE) | (word >> 9 & 0x800) | (word & 0xFF000) | (word >> 11 & 0x100000)
-            return Effect(Kind.JUMP, target=address + _signed(offset, 21))
+            return Effect(Kind.JUMP, target=address + riscv_jal_offset(word))
         # t0 links to the routines that save registers for a prologue (-msave-restore).
         return Effect(Kind.ENTRY if register == 5 else Kind.LOST)
     if opcode == 0x67:  # jalr
@@ -194,14 +190,14 @@ def _riscv_long(word: int, address: int) -> Effect:
     if opcode == 0x23 and function in (2, 3) and first == 2 and second == 1:  # sw, sd ra
         return Effect(Kind.ENTRY, moved=None)
     if opcode == 0x03 and function in (2, 3):  # lw, ld
-        loaded = ((register, _signed(word >> 20, 12)),) if first == 2 else ()
+        loaded = ((register, signed(word >> 20, 12)),) if first == 2 else ()
         return Effect(Kind.LOST if register == 1 else Kind.NEXT, loaded=loaded)
     if word & 0xFFFFF == 0x10113:  # addi sp, sp, n
-        return Effect(Kind.NEXT, moved=_signed(word >> 20, 12))
+        return Effect(Kind.NEXT, moved=signed(word >> 20, 12))
     if word & 0xFFFFF == 0x10413:  # addi s0, sp, n
         return Effect(Kind.ENTRY, moved=None)
     if opcode == 0x13 and register == 2 and function == 0:  # addi sp, s0, n
-        return Effect(Kind.NEXT, moved=None, base=(first, _signed(word >> 20, 12)))
+        return Effect(Kind.NEXT, moved=None, base=(first, signed(word >> 20, 12)))
     if opcode in (0x13, 0x33) and register in (1, 2):
         return Effect(Kind.LOST) if register == 1 else Effect(Kind.NEXT, moved=None)
     return Effect(Kind.UNKNOWN) if word == 0x00100073 else _PLAIN  # ebreak
@@ -216,13 +212,13 @@ def powerpc(word: int, address: int) -> Effect:
     if word & 0xFC1FFFFF == 0x7C0802A6:  # mflr
         return Effect(Kind.ENTRY)
     if word & 0xFFFF0003 == 0xF8210001:  # stdu r1, -n(r1)
-        return Effect(Kind.ENTRY, made=_signed(word & 0xFFFC, 16))
+        return Effect(Kind.ENTRY, made=signed(word & 0xFFFC, 16))
     if word & 0xFFE0FFFF == 0x7C200B78:  # mr r, r1: the frame pointer
         return Effect(Kind.ENTRY, moved=None)
     if word >> 26 == 18:  # b, bl
         if word & 1:
             return Effect(Kind.LOST)
-        offset = _signed(word & 0x3FFFFFC, 26)
+        offset = signed(word & 0x3FFFFFC, 26)
         return Effect(Kind.JUMP, target=offset if word & 2 else address + offset)
     if word & 0xFC0007FE == 0x4C000420:  # bctr, bctrl
         return Effect(Kind.LOST if word & 1 else Kind.UNKNOWN)
@@ -230,7 +226,7 @@ def powerpc(word: int, address: int) -> Effect:
         return Effect(Kind.LOST)
     if word & 0xFFE00000 == 0x38200000:  # addi r1, r, n
         register = word >> 16 & 31
-        amount = _signed(word, 16)
+        amount = signed(word, 16)
         return Effect(Kind.NEXT, moved=amount if register == 1 else None, base=(register, amount))
     if word & 0xFC1F07FE == 0x7C010378:  # mr r1, r
         return Effect(Kind.NEXT, moved=None, base=(word >> 21 & 31, 0))
@@ -239,5 +235,5 @@ def powerpc(word: int, address: int) -> Effect:
     if word & 0xFFE00003 == 0xE8200000:  # ld r1, n(r)
         return Effect(Kind.NEXT, moved=None)
     if word >> 26 == 58 and word & 3 == 0 and word >> 16 & 31 == 1:  # ld r, n(r1)
-        return Effect(Kind.NEXT, loaded=((word >> 21 & 31, _signed(word & 0xFFFC, 16)),))
+        return Effect(Kind.NEXT, loaded=((word >> 21 & 31, signed(word & 0xFFFC, 16)),))
     return Effect(Kind.UNKNOWN) if word in (0, 0x7FE00008) else _PLAIN  # trap

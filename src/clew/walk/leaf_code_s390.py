@@ -6,6 +6,7 @@ above the stack pointer on s390x, 56 on s390 (ELF ABI s390x Supplement, "Registe
 
 from __future__ import annotations
 
+from clew.walk.fields import signed
 from clew.walk.leaf_code import Effect, Kind
 
 _LINK, _STACK = 14, 15
@@ -22,11 +23,6 @@ def s390(word: int, address: int) -> Effect:
     size = size_of(first)
     effect = {2: _two, 4: _four, 6: _six}[size](word >> 8 * (6 - size), address)
     return effect._replace(size=size)
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 _PLAIN = Effect(Kind.NEXT)
@@ -52,11 +48,11 @@ def _four(word: int, address: int) -> Effect:
     if opcode == 0xA7:
         operation = word >> 16 & 15
         if operation == 4 and first == 15:  # j
-            return Effect(Kind.JUMP, target=address + 2 * _signed(word, 16))
+            return Effect(Kind.JUMP, target=address + 2 * signed(word, 16))
         if operation == 5 or (first == _LINK and operation in (8, 9)):  # bras; lhi, lghi
             return _LOST
         if operation in (10, 11) and first == _STACK:  # ahi, aghi
-            return Effect(Kind.NEXT, moved=_signed(word, 16))
+            return Effect(Kind.NEXT, moved=signed(word, 16))
         return _PLAIN
     if opcode == 0x41 and first == _STACK:  # la
         alone = base == _STACK and word >> 16 & 15 == 0
@@ -84,12 +80,12 @@ def _six(word: int, address: int) -> Effect:
     if opcode == 0xC0:
         operation = word >> 32 & 15
         if operation == 4 and first == 15:  # jg
-            return Effect(Kind.JUMP, target=address + 2 * _signed(word, 32))
+            return Effect(Kind.JUMP, target=address + 2 * signed(word, 32))
         return _LOST if operation == 5 or first == _LINK else _PLAIN  # brasl; larl and others
     if opcode == 0xC2 and word >> 32 & 15 in (8, 9) and first == _STACK:  # agfi, afi
-        return Effect(Kind.NEXT, moved=_signed(word, 32))
+        return Effect(Kind.NEXT, moved=signed(word, 32))
     last, base = word >> 32 & 15, word >> 28 & 15
-    displacement = _signed((word >> 8 & 0xFF) << 12 | (word >> 16 & 0xFFF), 20)
+    displacement = signed((word >> 8 & 0xFF) << 12 | (word >> 16 & 0xFFF), 20)
     operation = opcode << 8 | word & 0xFF
     if operation == 0xEB24:  # stmg
         return _stored(first, last, base, displacement, 8)

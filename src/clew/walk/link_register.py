@@ -10,9 +10,11 @@ from __future__ import annotations
 from clew.arch import Default
 from clew.walk.calls import call_target
 from clew.walk.frame_code import may_have_changed_pointer
-from clew.walk.leaf import CHAINED, DECODERS, untouched_by_code
+from clew.walk.frame_records import BACK_CHAINS
+from clew.walk.leaf import DECODERS, untouched_by_code
 from clew.walk.model import ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Outcome
+from clew.walk.surroundings import ENDBR64
 
 _PUSHING = ("x86-64", "i386")
 
@@ -123,7 +125,7 @@ def _x86(here: Here) -> Outcome:
     frame_pointer = machine.frame_pointer
     code = here.around.code(address, 16) or here.around.code(address, 1) or b""
     moves = (b"\x48\x89\xe5", b"\x48\x8b\xec") if word == 8 else (b"\x89\xe5", b"\x8b\xec")
-    body = code[4:] if code[:4] in (b"\xf3\x0f\x1e\xfa", b"\xf3\x0f\x1e\xfb") else code
+    body = _behind_mark(code)
     intact = here.keep(callee_saved=True)
     pushing = body[:1] == b"\x55" and body[1:].startswith(moves)
     returning = body[:1] in (b"\xc3", b"\xc2") or body[:2] in (b"\xf3\xc3", b"\xf2\xc3")
@@ -156,11 +158,15 @@ def _x86_leaf(here: Here, moves: tuple[bytes, ...]) -> Outcome:
         or (word + int.from_bytes(call[1:], "little", signed=True) - start) & here.around.mask
     ):
         return None
-    prologue = here.around.code(start, 9) or b""
-    prologue = prologue[4:] if prologue[:3] == b"\xf3\x0f\x1e" else prologue
+    prologue = _behind_mark(here.around.code(start, 9) or b"")
     if prologue[:1] == b"\x55" and prologue[1:].startswith(moves):
         return None
     return _pushed(here, 0, here.keep(here.around.machine.frame_pointer))
+
+
+def _behind_mark(code: bytes) -> bytes:
+    """Code without the ``endbr64`` or ``endbr32`` that it may begin with."""
+    return code.removeprefix(ENDBR64).removeprefix(b"\xf3\x0f\x1e\xfb")
 
 
 def _is_stub(code: bytes) -> bool:
@@ -187,7 +193,7 @@ def _by_code(here: Here) -> Outcome:
     if target is None:
         return None
     kept = machine.frame_pointer
-    if not found.whole and (machine.name in CHAINED or may_have_changed_pointer(here)):
+    if not found.whole and (machine.name in BACK_CHAINS or may_have_changed_pointer(here)):
         # With a back chain, the next frame does without it.
         kept = None
     registers = here.keep(kept, callee_saved=found.whole)

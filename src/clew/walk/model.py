@@ -32,7 +32,8 @@ class End(enum.Enum):
     """Why a stack ended. Only ``ENTRY`` is a whole stack."""
 
     ENTRY = "entry"
-    """The outermost frame: its return address is undefined, or no row and a frame pointer of zero."""
+    """The outermost frame: by its rule, whose return address is undefined, or by code that begins stacks; without a row, by
+    the program's entry point, a back chain that ends, or a frame pointer of zero."""
     NULL_RETURN_ADDRESS = "null_return_address"
     NO_MODULE = "no_module"
     NO_RULE = "no_rule"

@@ -26,6 +26,8 @@ def scan(here: Here) -> Outcome:
         data = here.around.memory.read(place, word) if here.on_stack(place, word) else None
         if data is None:
             return None
+        if not here.work.spend(1):
+            return Stop(End.LIMIT, "too much of this stack would have to be looked at")
         target = here.around.return_target(int.from_bytes(data, machine.byte_order), signed=True)
         if not here.around.called(target) or here.around.modules.at(target - 1) is None:
             continue
@@ -39,7 +41,7 @@ def scan(here: Here) -> Outcome:
 
 def _tried(here: Here, target: int, top: int, exact: bool) -> Caller | None:
     machine = here.around.machine
-    registers = {machine.stack_pointer: top} if exact else {}
+    registers = {machine.stack_pointer: top & here.around.mask} if exact else {}
     if machine.program_counter is not None:
         registers[machine.program_counter] = target
     pc = ReturnAddress(target)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from clew.arch import Default, Machine
-from clew.errors import Error
-from clew.image import Image
 from clew.native.modulemap import ModuleMap
 from clew.native.stepbook import (
     AT_CFA,
@@ -40,13 +38,13 @@ from clew.table import (
     Undefined,
 )
 from clew.table.rule import CfaRule
-from clew.target.model import Module, Modules
+from clew.target.model import Module
 from clew.walk.apply import forgets_the_plt
-from clew.walk.bottom import code_of_bottoms, go_functions
-from clew.walk.go_files import go_names, is_go
+from clew.walk.bottom import GO_BOTTOMS
+from clew.walk.go_files import go_functions, is_go
 from clew.walk.go_rules import go_rule
-from clew.walk.go_stacks import NAMES
-from clew.walk.sigframes import trampolines_of
+from clew.walk.go_stacks import GO_STACKS
+from clew.walk.known_code import KnownCode
 from clew.walk.surroundings import Surroundings
 from clew.walk.widths import register_width
 
@@ -55,49 +53,14 @@ Facts = tuple[int, bool, int, int, bool, int, int, int, bool]
 
 _NEVER = -1
 
+_HIGHEST = (1 << 64) - 1
+
 # What linkers write for the PLT of x86-64, whose stubs have 16 bytes and push a number on the way (ld's elf_x86_64_eh_frame_plt):
 # breg7 8, breg16 0, lit15, and, lit10 or lit11, ge, lit3, shl, plus.
 _PLT = re.compile(rb"\x77\x08\x80\x00\x3f\x1a([\x31-\x3f])\x2a\x33\x24\x22", re.DOTALL)
 
-_MOST_CODE = 1 << 22
-"""Bytes of one row's code that are searched for a trampoline; a row of more is left to the general walker."""
-
 _MOST_SETS = 10_000
 """Sets of known registers that are remembered. Real stacks have a few dozen."""
-
-_FEW = 256
-"""As many bytes of a row's code are looked at one by one where there is no file."""
-
-_MANY_ROWS = 48
-"""Rows of a file after which its whole code is searched for trampolines, once, instead of that of each row."""
-
-
-_pieces: WeakKeyDictionary[Image, list[tuple[int, memoryview]]] = WeakKeyDictionary()
-
-
-def _code(module: Module) -> list[tuple[int, memoryview]]:
-    """The machine code of a module's file, with the file's addresses."""
-    image = module.image
-    if image is None:
-        return []
-    pieces = _pieces.get(image)
-    if pieces is None:
-        try:
-            found = ((low, image.bytes_at(low, high - low)) for low, high in image.code_ranges())
-            pieces = [(low, code) for low, code in found if code is not None]
-        except Error:
-            pieces = []
-        _pieces[image] = pieces
-    return pieces
-
-
-def _readable(around: Surroundings, address: int, size: int) -> Iterator[bytes | None]:
-    """As much of the code at an address as can be read."""
-    for length in range(size, 1, -1):
-        data = around.code(address, length)
-        if data is not None:
-            yield data
-            return
 
 
 def _base(cfa: CfaRule | None, machine: Machine) -> tuple[RegisterPlus, int] | None:
@@ -131,6 +94,19 @@ def _rule(table: Table, module: Module, row: int) -> Rule:
     return go_rule(module, table, int(table.start[row]), rule) if is_go(module) else rule
 
 
+def _is_special_in_go(table: Table, module: Module, row: int, start: int, end: int) -> bool:
+    """Whether a row from start to end of a file of Go's is for a strategy before the table, or not the same all along."""
+    rule = table.rules[int(table.rule[row])]
+    if isinstance(rule[rule.return_address], Undefined):
+        return True
+    # Rows of two functions may have become one; what Go's ABI adds depends on the function.
+    last = max(start, end - 1)
+    before, after = np.searchsorted(table.ranges.start, np.array([start, last], np.uint64), "right")
+    if before != after or table.range_at(start) != table.range_at(last):
+        return True
+    return any(go_functions(module, names).meet(start, end) for names in (GO_BOTTOMS, GO_STACKS))
+
+
 class Steps:
     """The steps of one machine's tables. Walkers of several targets may share them, if files are shared as well."""
 
@@ -141,19 +117,12 @@ class Steps:
         self.numbers = {slot: number for number, slot in self.slots.items()}
         self.book = StepBook()
         self._numbers: dict[Rule, int] = {}
-        self._by_number: dict[tuple[Table, int], int] = {}
-        self._tables: dict[Table, StepTable[Table]] = {}
-        self._asked: dict[Table, int] = {}
-        self._clean: dict[Table, bool] = {}
-        self._rows: WeakKeyDictionary[Modules, ModuleRows] = WeakKeyDictionary()
+        # As long as somebody else has the tables.
+        self._tables: WeakKeyDictionary[Table, StepTable[None]] = WeakKeyDictionary()
         # Numbers and slots of the registers that are known, by their bits.
         self._pairs: dict[int, list[tuple[int, int]]] = {}
         self._steppers: dict[tuple[Facts, bool], Stepper] = {}
-        # What the strategies before the table know code by.
-        codes = {each.code for each in trampolines_of(machine)} | set(code_of_bottoms(machine))
-        self._codes = re.compile(b"|".join(map(re.escape, sorted(codes)))) if codes else None
-        # An endbr64 may stand before it.
-        self._longest = max(map(len, codes), default=0) + 4
+        self._known_code = KnownCode(machine)
 
     @property
     def count(self) -> int:
@@ -195,18 +164,11 @@ class Steps:
                 self._pairs[known] = found
         return found
 
-    def rows_of(self, modules: Modules) -> ModuleRows:
-        """The rows of modules: the same for the same modules."""
-        found = self._rows.get(modules)
-        if found is None:
-            found = self._rows[modules] = ModuleRows(self, modules)
-        return found
-
-    def table(self, table: Table) -> StepTable[Table]:
+    def table(self, table: Table) -> StepTable[None]:
         """A table's rows."""
         found = self._tables.get(table)
         if found is None:
-            found = self._tables[table] = StepTable(table, table.start)
+            found = self._tables[table] = StepTable(None, table.start)
         return found
 
     def resolve(self, table: Table, module: Module, row: int, around: Surroundings) -> int:
@@ -270,44 +232,9 @@ class Steps:
         """Whether a strategy that comes before the table may apply to an address of a row."""
         start = int(table.start[row])
         end = int(table.start[row + 1]) if row + 1 < len(table.start) else start
-        if is_go(module):
-            rule = table.rules[int(table.rule[row])]
-            if isinstance(rule[rule.return_address], Undefined):
-                return True
-            if any(low <= end and start < high for low, high, _ in go_functions(module)):
-                return True
-            if any(low <= end and start < high for low, (high, _) in go_names(module, NAMES).items()):
-                return True
-        return self._may_be_known(table, module, start, end, around)
-
-    def _may_be_known(self, table: Table, module: Module, start: int, end: int, around: Surroundings) -> bool:
-        """Whether code that is known by its bytes stands in or beside a row, or where its function begins."""
-        if self._codes is None or self._clean.get(table):
-            return False
-        function = table.range_at(start)
-        if function is not None and start - function.start <= _MOST_CODE:
-            low = function.start - self._longest
-        else:
-            low = start - self._longest
-        high = end + self._longest
-        if module.image is None:
-            # What the memory has, one address after another.
-            if high - low > _FEW:
-                return True
-            places = range(low + module.bias, end + module.bias + 5)
-            return any(
-                self._codes.match(data) for place in places for data in _readable(around, place, self._longest) if data
-            )
-        asked = self._asked[table] = self._asked.get(table, 0) + 1
-        pieces = _code(module)
-        if asked == _MANY_ROWS:
-            self._clean[table] = not any(self._codes.search(code) for _, code in pieces)
-            if self._clean[table]:
-                return False
-        for first, code in pieces:
-            if first <= start < first + len(code) and high - low <= _MOST_CODE:
-                return self._codes.search(code, max(0, low - first), high - first) is not None
-        return True
+        return (is_go(module) and _is_special_in_go(table, module, row, start, end)) or self._known_code.beside(
+            table, module, start, end, around
+        )
 
     def encode(self, registers: Mapping[int, int]) -> list[tuple[int, int]] | None:
         """(slot, value) of registers; None where one of them has no slot."""
@@ -321,32 +248,37 @@ class Steps:
 class ModuleRows:
     """The rows of a target's modules, as a stepper takes them.
 
+    Args:
+        steps: what the rows take.
+        around: the target.
+
     Attributes:
         modules: the modules by number.
         map: the modules by address, for a stepper.
-        around: the target that is being walked.
     """
 
-    around: Surroundings
-
-    def __init__(self, steps: Steps, modules: Modules) -> None:
-        self._steps = weakref.proxy(steps)
-        self.modules = list(modules)
+    def __init__(self, steps: Steps, around: Surroundings) -> None:
+        self._steps = steps
+        self._around = around
+        self.modules = list(around.modules)
         self._numbers = {module: number for number, module in enumerate(self.modules)}
         self._rules: dict[tuple[int, int], Rule] = {}
-        columns = ([getattr(each, name) for each in self.modules] for name in ("start", "end", "bias"))
-        starts, ends, biases = (np.array([value % (1 << 64) for value in column], np.uint64) for column in columns)
+        # What lies beyond the addresses that there are stays in order.
+        starts, ends = (
+            np.array([min(max(value, 0), _HIGHEST) for value in column], np.uint64)
+            for column in ([each.start for each in self.modules], [each.end for each in self.modules])
+        )
+        biases = np.array([each.bias & _HIGHEST for each in self.modules], np.uint64)
         self.map = ModuleMap(weakref.proxy(self), starts, ends, biases)
 
-    def load(self, index: int) -> StepTable[Table] | None:
+    def load(self, index: int) -> StepTable[None] | None:
         """The rows of the module with this number; the compiled core asks."""
         table = self.modules[index].table
         return None if table is None else self._steps.table(table)
 
-    def resolve(self, rows: StepTable[Table], index: int, row: int) -> int:
+    def resolve(self, rows: StepTable[None], index: int, row: int) -> int:
         """The step of a row; the compiled core asks."""
-        step: int = self._steps.resolve(rows.owner, self.modules[index], row, self.around)
-        return step
+        return self._steps.resolve(self._table(index), self.modules[index], row, self._around)
 
     def number(self, module: Module | None) -> int:
         """The number of a module, or -1."""
@@ -356,7 +288,10 @@ class ModuleRows:
         """The rule of a row, by the numbers of module and row."""
         rule = self._rules.get((module, row))
         if rule is None:
-            table = self.modules[module].table
-            assert table is not None
-            rule = self._rules[module, row] = _rule(table, self.modules[module], row)
+            rule = self._rules[module, row] = _rule(self._table(module), self.modules[module], row)
         return rule
+
+    def _table(self, module: int) -> Table:
+        table = self.modules[module].table
+        assert table is not None
+        return table

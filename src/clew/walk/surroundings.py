@@ -19,6 +19,9 @@ _T = TypeVar("_T")
 
 _CACHED = 1 << 16
 
+ENDBR64 = b"\xf3\x0f\x1e\xfa"
+"""What functions of x86-64 begin with that may be called through pointers (Intel SDM 2A, ENDBR64)."""
+
 Synthesise = Callable[[Module, int], Rule | None]
 """Makes a rule from machine code: for an address of the module's file, or None where that cannot be done."""
 
@@ -48,7 +51,7 @@ class Surroundings:
         self._trampolines: dict[int, tuple[Trampoline, int] | None] = {}
         self._returns: dict[int, bool] = {}
         self._records: dict[tuple[int, int], bool] = {}
-        self._starts: dict[tuple[int, bytes], bool] = {}
+        self._starts: dict[tuple[CodeAddress, bytes], bool] = {}
 
     def row(self, address: int) -> tuple[Module | None, Row | None]:
         """The module at an address, and the row that its table has there."""
@@ -112,12 +115,17 @@ class Surroundings:
 
     def starts_with(self, pc: CodeAddress, code: bytes) -> bool:
         """Whether the function of a pc begins with this code, after an ``endbr64``; or what begins at the very pc."""
-        key = (pc.address, code)
+        # A return address is in the function that the call is in, too.
+        key = (pc, code)
         known = self._starts.get(key)
         if known is None:
             starts = {pc.address, self.function_start(pc.lookup), self.function_start(pc.address)} - {None}
-            found = [self.code(start, len(code) + 4) or self.code(start, len(code)) or b"" for start in starts if start]
-            known = any(data.removeprefix(b"\xf3\x0f\x1e\xfa").startswith(code) for data in found)
+            found = [
+                self.code(start, len(code) + len(ENDBR64)) or self.code(start, len(code)) or b""
+                for start in starts
+                if start
+            ]
+            known = any(data.removeprefix(ENDBR64).startswith(code) for data in found)
             _remember(self._starts, key, known)
         return known
 
@@ -160,8 +168,12 @@ class Surroundings:
             value: the register or word.
             signed: whether it may be signed although the target does not say that its code pointers are.
         """
+        return self.machine.return_target(self.pointer(value, signed=signed))
+
+    def pointer(self, value: int, *, signed: bool) -> int:
+        """The address in a code pointer, as :meth:`return_target` has it before what a call adds."""
         value &= self.mask
-        return self.machine.return_target(self.strip(value) if signed or self.target.code_mask else value)
+        return (self.strip(value) if signed or self.target.code_mask else value) & self.machine.address_mask & self.mask
 
     def may_return_to(self, address: int) -> bool:
         """Whether an address that no table vouches for can be a return address.

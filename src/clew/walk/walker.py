@@ -65,7 +65,11 @@ STRATEGIES: tuple[Strategy, ...] = (
     frame_pointer,
     link_register,
 )
-"""The ways to leave a frame, in the order in which they are tried."""
+"""The ways to leave a frame, in the order in which they are tried.
+
+The fast walker goes by the table without asking those before it: of each, :mod:`clew.walk.steps` has to know for which rows it
+may apply.
+"""
 
 # After these, even a walker that may scan stops: the stack is whole, or there is nothing to scan.
 _FINAL = (End.ENTRY, End.STACK_COPY_END, End.LIMIT)
@@ -146,12 +150,13 @@ class Walker:
 
     def _next(self, here: Here, caller: Caller) -> Here:
         module, row = self._around.row(caller.pc.lookup)
+        sp = caller.registers.get(self.target.machine.stack_pointer)
         return replace(
             here,
             pc=caller.pc,
             trust=caller.trust,
             registers=caller.registers,
-            floor=caller.floor,
+            floor=sp if caller.floor is None else caller.floor,
             module=module,
             row=row,
             reads=[],

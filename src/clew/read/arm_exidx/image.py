@@ -23,6 +23,10 @@ def exidx_section(image: Image) -> ExidxSection | None:
     """
     if image.e_machine != EM_ARM or image.elf_class != 32 or image.type == ET_REL:
         return None
+    by_name = [section for section in image.sections if section.name == NAME]
+    if by_name and not any(section.has_data for section in by_name):
+        # It holds what was stripped from another file, whose segments it tells.
+        return None
     found = _by_segment(image) or _by_section(image)
     if found is None:
         return None

@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 
 from clew.arch import ByteOrder, Machine, machine_named
-from clew.target.register_layouts import Registers
+from clew.target.register_layouts import Registers, register_names
 
 CONTROL = 1
 INTEGER = 2
@@ -58,13 +58,8 @@ class ContextLayout:
 
 
 def _run(offset: int, code: str, names: str, part: int = 0) -> Run:
-    """A run from names; ``r0-3`` stands for ``r0 r1 r2 r3``."""
-    every: list[str] = []
-    for name in names.split():
-        first, _, last = name.partition("-")
-        stem = first.rstrip("0123456789")
-        every += [f"{stem}{n}" for n in range(int(first[len(stem) :]), int(last) + 1)] if last else [name]
-    return Run(offset, code, tuple(every), part)
+    """A run from names as of :func:`clew.target.register_layouts.register_names`."""
+    return Run(offset, code, tuple(register_names(names)), part)
 
 
 _POWERPC_REST = "cr xer lr ctr"

@@ -15,11 +15,11 @@ from clew.arch import Machine
 from clew.errors import Error, Problem
 from clew.image import Image
 from clew.memory import Mapping, Memory
-from clew.target.core_memory import mapping_at
-from clew.target.loaded_file import bias_of, extent, loads, read_loaded_file
+from clew.target.loaded_file import bias_of, reaches, read_loaded_file
 from clew.target.minidump.records import CodeView, ModuleRecord
 from clew.target.model import Module
-from clew.target.module_files import ModuleFiles
+from clew.target.module_files import ModuleFiles, opened
+from clew.target.parts import mapping_at
 
 MAXIMUM_MODULES = 1 << 14
 """How many modules are taken. Each may have its file looked for in several places."""
@@ -74,37 +74,21 @@ def _module(
         found = opener()
     except Error as error:
         found = error
-    bias = _bias(found, start, offset) if isinstance(found, Image) else None
-    return Module(name, start, end, start - offset if bias is None else bias, build_id, partial(_again, found))
-
-
-def _again(found: Image | Error) -> Image:
-    if isinstance(found, Error):
-        raise found
-    return found
-
-
-def _bias(image: Image, start: int, offset: int) -> int | None:
-    """How far a file was moved whose byte at ``offset`` is at ``start``; None where no segment has it."""
-    if offset == 0:
-        return bias_of(image, start)
-    for segment in loads(image):
-        if segment.offset - segment.offset % 4096 <= offset < segment.offset + segment.file_size:
-            return start - segment.address + segment.offset - offset
-    return None
+    bias = bias_of(found, start, offset) if isinstance(found, Image) else None
+    return Module(name, start, end, start - offset if bias is None else bias, build_id, partial(opened, found))
 
 
 def _misfit(record: ModuleRecord, offset: int, known: bool, image: Image) -> str | None:
     """Why a file is not the one that was loaded, as far as the dump tells, or None."""
-    bias = _bias(image, record.base, offset)
+    bias = bias_of(image, record.base, offset)
     if bias is None:
         return "has no segment where one is mapped"
     if known and image.build_id is not None:
         return None
     if record.code_view is not None and record.code_view.kind == "pdb70" and any(record.code_view.identity):
         return _other_identity(record.code_view, image)
-    taken = extent(image, bias)
-    return None if taken is not None and taken[1] >= record.base + record.size else "is smaller than what was loaded"
+    end = record.base + record.size
+    return None if reaches(image, bias, end, (record.base, end, offset)) else "is smaller than what was loaded"
 
 
 def _other_identity(code_view: CodeView, image: Image) -> str | None:

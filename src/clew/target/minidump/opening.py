@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 
 from clew.arch import Machine
 from clew.errors import FormatError, Problem
 from clew.memory import Mapping
-from clew.target.core import guessed_code_mask, reporter
-from clew.target.core_memory import mapping_at
 from clew.target.dumped_memory import DumpedMemory
 from clew.target.minidump.contexts import machine_of, read_context
 from clew.target.minidump.file import MinidumpFile
@@ -29,10 +26,9 @@ from clew.target.minidump.records import (
     read_threads,
 )
 from clew.target.model import Modules, Target, Thread
-from clew.target.module_files import ModuleFiles
+from clew.target.module_files import ModulePlaces, Path
+from clew.target.parts import guessed_code_mask, reporter, stack_limits
 from clew.target.register_layouts import Registers
-
-Path = str | os.PathLike[str]
 
 
 def open_minidump(
@@ -58,27 +54,14 @@ def open_minidump(
     report = reporter(problems)
     file = MinidumpFile.open(path, report)
     try:
-        return _target(file, ModuleOptions(exe, sysroot, debug_dirs), report, problems)
+        return _target(file, ModulePlaces(exe, sysroot, debug_dirs), report, problems)
     except BaseException:
         file.close()
         raise
 
 
-class ModuleOptions:
-    """Where the files of modules are looked for."""
-
-    def __init__(self, exe: Path | None, sysroot: Path | None, debug_dirs: Iterable[Path]) -> None:
-        self.exe = exe
-        self.sysroot = sysroot
-        self.debug_dirs = debug_dirs
-
-    def files(self, machine: Machine, report: Callable[[Problem], None]) -> ModuleFiles:
-        """What finds them."""
-        return ModuleFiles(machine, report, exe=self.exe, sysroot=self.sysroot, debug_dirs=self.debug_dirs)
-
-
 def _target(
-    file: MinidumpFile, options: ModuleOptions, report: Callable[[Problem], None], problems: list[Problem]
+    file: MinidumpFile, places: ModulePlaces, report: Callable[[Problem], None], problems: list[Problem]
 ) -> Target:
     system = read_system_info(file)
     if system is None:
@@ -91,7 +74,7 @@ def _target(
     exception = read_exception(file)
     mappings = read_mappings(file)
     dumped = _memory(file, records, 1 << machine.bits, report)
-    files = options.files(machine, report)
+    files = places.files(machine, report)
     modules = Modules(minidump_modules(read_modules(file), mappings, dumped, machine, files, report))
     memory = dumped.filled_from(modules)
     threads = _threads(file, records, exception, machine, report)
@@ -113,7 +96,8 @@ def _target(
         memory=memory,
         modules=modules,
         code_mask=code_mask,
-        stack_limits=_stack_limits(threads, machine, mappings, read_regions(file)),
+        # The dump itself may hold a part of a stack only.
+        stack_limits=stack_limits(threads, machine, mappings or _joined(read_regions(file))),
         problems=problems,
         on_close=close,
         process_id=read_process_id(file),
@@ -167,20 +151,6 @@ def _threads(
         else:
             threads.append(Thread(record.id, found.values, found.pc, record.name))
     return threads
-
-
-def _stack_limits(
-    threads: Sequence[Thread], machine: Machine, mappings: Sequence[Mapping], regions: Sequence[MemoryRegion]
-) -> dict[int, tuple[int, int]]:
-    """The mapping that each stack is in; the dump itself may hold a part of it."""
-    places = mappings or _joined(regions)
-    limits = {}
-    for thread in threads:
-        pointer = thread.registers.get(machine.stack_pointer)
-        there = mapping_at(places, pointer) if pointer is not None else None
-        if there is not None:
-            limits[thread.id] = there.start, there.end
-    return limits
 
 
 def _joined(regions: Sequence[MemoryRegion]) -> list[Mapping]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
+from posixpath import normpath
 
 from clew.arch import Machine
 from clew.errors import Error, Problem
 from clew.image import Image
-from clew.image.elf import PF_W, PF_X
-from clew.read.frames import unwind_tables
-from clew.table import Table, merge
-from clew.target.loaded_file import PAGE, loads
+from clew.target.loaded_file import bias_of
 from clew.target.model import Module, Modules
-from clew.target.module_files import ModuleFiles, Path
+from clew.target.module_files import ModuleFiles, Path, opened
 from clew.target.perfdata.records import Mapped, same_file
 from clew.target.perfdata.vdso import own_vdso
 
@@ -24,11 +22,13 @@ VDSO = "[vdso]"
 def is_file(mapping: Mapped) -> bool:
     """Whether a mapping is of a file with code, not of memory or a device that has a name."""
     path = mapping.path
-    return path.startswith("/") and not path.startswith(("//", "/dev/", "/SYSV", "/proc/", "/sys/"))
+    if not path.startswith("/") or path.startswith("//"):
+        return False
+    return not normpath(path).startswith(("/dev/", "/SYSV", "/proc/", "/sys/"))
 
 
 class SharedFile:
-    """A file, whose image and table are had once for all processes that map it.
+    """A file, whose image is had once for all processes that map it.
 
     Attributes:
         name: its path, as the recording has it.
@@ -40,78 +40,32 @@ class SharedFile:
         self.name = name
         self.build_id = build_id
         self.image: Image | Error
-        self._modules: dict[tuple[int, int, int], FileModule] = {}
+        self._modules: dict[tuple[int, int, int], Module] = {}
         try:
             self.image = open_image()
         except Error as error:
             self.image = error
 
-    @cached_property
-    def table(self) -> Table | Error:
-        """Its unwind table, or why there is none."""
-        if isinstance(self.image, Error):
-            return self.image
-        try:
-            return merge(unwind_tables(self.image))
-        except Error as error:
-            return error
-
     def _bias(self, mapping: Mapped) -> int | None:
         """How far the file was moved, given which part of it is where; None where it has no such part."""
         if isinstance(self.image, Error):
             return None
-        for segment in sorted(loads(self.image), key=lambda each: not each.flags & PF_X):
-            low = segment.offset - segment.offset % PAGE
-            if low <= mapping.offset < segment.offset + segment.file_size:
-                return mapping.start - segment.address + segment.offset - mapping.offset
-        return None
+        return bias_of(self.image, mapping.start, mapping.offset, code=True)
 
-    def module(self, mapping: Mapped, end: int) -> FileModule:
+    def module(self, mapping: Mapped, end: int) -> Module:
         """The module of which a mapping is the first; the same for all that lie alike."""
         key = mapping.start, end, mapping.offset
         found = self._modules.get(key)
         if found is None:
-            found = self._modules[key] = FileModule(self, mapping, end, self._bias(mapping))
+            found = self._modules[key] = self._made(mapping, end)
         return found
 
-
-class FileModule(Module):
-    """A module whose file others may have as well.
-
-    Attributes:
-        file: that file.
-    """
-
-    def __init__(self, file: SharedFile, mapping: Mapped, end: int, bias: int | None) -> None:
-        self.file = file
-        found = file.image
+    def _made(self, mapping: Mapped, end: int) -> Module:
+        bias, found = self._bias(mapping), self.image
         if bias is None and isinstance(found, Image):
-            found = Error("the file has no segment where one was mapped", file=file.name)
+            found = Error("the file has no segment where one was mapped", file=self.name)
         bias = mapping.start - mapping.offset if bias is None else bias
-        super().__init__(file.name, mapping.start, end, bias, file.build_id, partial(_opened, found))
-
-    @cached_property
-    def _table(self) -> Table | Error:
-        return self._image if isinstance(self._image, Error) else self.file.table
-
-    def constant(self, address: int, size: int) -> bytes | None:
-        """Bytes in memory that are as they are in the file, since nobody can write to them, or None."""
-        linked = address - self.bias
-        image = self.image
-        for segment in loads(image) if image is not None else ():
-            if segment.address <= linked and linked + size <= segment.end and not segment.flags & PF_W:
-                try:
-                    data = image.bytes_at(linked, size) if image is not None else None
-                except Error:
-                    return None
-                return None if data is None else bytes(data)
-        return None
-
-
-def _opened(image: Image | Error) -> Image:
-    if isinstance(image, Error):
-        raise image
-    return image
+        return Module(self.name, mapping.start, end, bias, self.build_id, partial(opened, found))
 
 
 class Files:
@@ -206,9 +160,7 @@ class MappedModules(Modules):
     def read(self, address: int, size: int) -> bytes | None:
         """Code, as it is in a module's file, or None."""
         module = self.at(address)
-        if not isinstance(module, FileModule) or address + size > module.end:
-            return None
-        return module.constant(address, size)
+        return None if module is None or address + size > module.end else module.constant(address, size)
 
     @cached_property
     def _all(self) -> list[Module]:

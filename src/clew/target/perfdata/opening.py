@@ -17,8 +17,9 @@ from clew.arch import ByteOrder, Machine, machine_for
 from clew.errors import Error, FormatError, Problem
 from clew.image import Image
 from clew.native.perf_records import Splitter
-from clew.target.core import guessed_code_mask, reporter
 from clew.target.model import Target
+from clew.target.module_files import Path
+from clew.target.parts import guessed_code_mask, reporter
 from clew.target.perfdata.attributes import SAMPLE_TIME, Event
 from clew.target.perfdata.features import Features
 from clew.target.perfdata.header import read_header
@@ -32,8 +33,6 @@ from clew.target.perfdata.registers import ABI_32, machine_for_abi, machine_of
 from clew.target.perfdata.sample import Batch, Sample, SampledProcess
 from clew.target.perfdata.stream import ROOM, Records, Run
 from clew.target.perfdata.windows import Windows
-
-Path = str | os.PathLike[str]
 
 _LOOKED_AT = 256
 

@@ -14,6 +14,7 @@ from struct import Struct
 from clew.arch import ByteOrder, Machine, machine_named
 from clew.errors import UsageError
 from clew.native.perf_records import NONE
+from clew.target.register_layouts import register_names
 
 SYSCALL_RETURN = {"x86-64": 2, "x32": 2}
 """The register, by DWARF number, in which a system call's instruction leaves the pc as well, by machine (AMD64 Architecture
@@ -29,29 +30,19 @@ _RISCV = "pc ra sp gp tp t0-2 s0-1 a0-7 s2-11 t3-6"
 _LOONGARCH = "pc r1-31"
 
 
-def _names(text: str) -> list[str]:
-    """A list of names; ``r0-3`` stands for ``r0 r1 r2 r3``."""
-    names: list[str] = []
-    for word in text.split():
-        first, _, last = word.partition("-")
-        stem = first.rstrip("0123456789")
-        names += [f"{stem}{n}" for n in range(int(first[len(stem) :]), int(last) + 1)] if last else [word]
-    return names
-
-
 NAMES: Mapping[str, list[str]] = {
-    "x86-64": _names(f"rax rbx rcx rdx rsi rdi rbp rsp rip rflags {_X86_TAIL}"),
-    "i386": _names(f"eax ebx ecx edx esi edi ebp esp eip eflags {_X86_TAIL}"),
-    "arm": _names("r0-12 sp lr pc"),
-    "aarch64": _names("x0-30 sp pc"),
-    "powerpc64": _names(_POWER),
-    "powerpc": _names(_POWER),
-    "s390x": _names(_S390),
-    "s390": _names(_S390),
-    "riscv64": _names(_RISCV),
-    "riscv32": _names(_RISCV),
-    "loongarch64": _names(_LOONGARCH),
-    "loongarch32": _names(_LOONGARCH),
+    "x86-64": register_names(f"rax rbx rcx rdx rsi rdi rbp rsp rip rflags {_X86_TAIL}"),
+    "i386": register_names(f"eax ebx ecx edx esi edi ebp esp eip eflags {_X86_TAIL}"),
+    "arm": register_names("r0-12 sp lr pc"),
+    "aarch64": register_names("x0-30 sp pc"),
+    "powerpc64": register_names(_POWER),
+    "powerpc": register_names(_POWER),
+    "s390x": register_names(_S390),
+    "s390": register_names(_S390),
+    "riscv64": register_names(_RISCV),
+    "riscv32": register_names(_RISCV),
+    "loongarch64": register_names(_LOONGARCH),
+    "loongarch32": register_names(_LOONGARCH),
 }
 """The name of each bit, from bit 0 on, by :attr:`clew.arch.Machine.name`. Bits beyond are no registers that unwinding knows.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 
-from clew.errors import Error, FormatError, NotFoundError
+from clew.errors import Error
+from clew.image.source import map_file, open_file
 
 WINDOW = 1 << 25
 """How many bytes of the file are mapped at once."""
@@ -23,30 +23,13 @@ class Windows:
 
     Raises:
         NotFoundError: there is no such file.
-        FormatError: it is no regular file, or empty.
+        FormatError: it is no regular file.
         Error: it may not be read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name = os.fsdecode(path)
         self._descriptor = -1
-        try:
-            # A FIFO without a writer would otherwise block here for ever.
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            status = os.fstat(self._descriptor)
-        except FileNotFoundError:
-            raise NotFoundError("there is no such file", file=self.name, hint="check the path") from None
-        except OSError as error:
-            self.close()
-            raise Error(f"cannot open the file: {error.strerror}", file=self.name) from None
-        except ValueError:
-            raise NotFoundError(
-                "a file name cannot hold a null character", file=self.name.replace("\0", "\\0")
-            ) from None
-        self.size = status.st_size
-        if not stat.S_ISREG(status.st_mode):
-            self.close()
-            raise FormatError("this is not a regular file", file=self.name, hint="copy its contents to a file first")
+        self.name, self._descriptor, self.size = open_file(path)
 
     def read(self, offset: int, size: int) -> bytes:
         """A copy of up to ``size`` bytes: those that are there."""
@@ -71,12 +54,8 @@ class Windows:
         size = min(size, WINDOW)
         if size <= 0:
             return memoryview(b"")
-        try:
-            mapping = mmap.mmap(self._descriptor, size + slack, prot=mmap.PROT_READ, offset=offset - slack)
-        except (OSError, ValueError, OverflowError):
-            # Some file systems cannot map.
-            return memoryview(self.read(offset, size))
-        return memoryview(mapping)[slack:]
+        mapping = map_file(self._descriptor, size + slack, offset - slack)
+        return memoryview(mapping)[slack:] if mapping is not None else memoryview(self.read(offset, size))
 
     def close(self) -> None:
         """Let go of the file; windows that were handed out stay valid."""
