@@ -367,3 +367,28 @@ def test_the_same_text_on_a_terminal_with_colours(core: Path) -> None:
         assert code == 0
         assert "\x1b[32mentry\x1b[0m" in text
         assert without_colours(text) == run(name, str(core)).stdout.decode()
+
+
+def test_a_signal_s_frame_says_that_it_is_one(tmp_path: Path, answer: Answer) -> None:
+    source = tmp_path / "signal.c"
+    source.write_text(
+        "#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        'static void handler(int number) { puts("there"); fflush(stdout); for (;;) pause(); }\n'
+        "int main(void) { signal(SIGUSR1, handler); raise(SIGUSR1); return 0; }\n"
+    )
+    program = tmp_path / "signal"
+    subprocess.run(["gcc", "-O1", "-o", str(program), str(source)], check=True)
+    with subprocess.Popen([str(program)], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            code, out, _ = answer("stack", str(process.pid))
+            assert code == 0
+            marked = [line for line in out.splitlines() if "(signal frame)" in line]
+            assert len(marked) == 1
+            _, out, _ = answer("stack", "--json", str(process.pid))
+        finally:
+            process.kill()
+    frames = json.loads(out)["threads"][0]["frames"]
+    assert sum(frame.get("signal_frame", False) for frame in frames) == 1
+    assert "main" in [frame.get("function") for frame in frames]

@@ -224,3 +224,16 @@ def test_a_core_without_threads(tmp_path: Path, answer: Answer) -> None:
         code, out, error = answer(name, str(path))
         assert (code, out) == (3, "")
         assert f"{path}: no thread of it is known" in error
+
+
+def test_a_recording_without_stacks_says_so(tmp_path: Path, answer: Answer) -> None:
+    data = PerfDataBuilder("x86-64")
+    data.event("cycles", type=1 << 0 | 1 << 1 | 1 << 2)
+    data.named(10, "it")
+    data.sample(pid=10, time=5, ip=BASE)
+    path = tmp_path / "perf.data"
+    path.write_bytes(data.build())
+    for name in ("stack", "doctor"):
+        code, _, error = answer(name, str(path))
+        assert code == 1
+        assert "perf record --call-graph dwarf" in error

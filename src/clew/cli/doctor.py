@@ -165,7 +165,9 @@ def _module(facts: ModuleFacts) -> Iterator[tuple[str, str]]:
     elif facts.from_memory:
         yield "file", f"read from memory, build id {build_id}"
     else:
-        yield "file", f"{facts.file}, build id {build_id}{said}"
+        image = facts.module.image
+        own = image.build_id.hex() if image is not None and image.build_id is not None else "none"
+        yield "file", f"{facts.file}, build id {own}{said}"
     table = facts.module.table
     if table is not None:
         share = "" if facts.covered is None else f", rows for {100 * facts.covered:.1f} % of the code"

@@ -129,6 +129,15 @@ def _of_end(target: Target, broken: Broken, facts: ModuleFacts | None) -> Findin
         )
     if end is End.NO_MODULE:
         return _no_module(target, broken)
+    # These say something of the recording, and nothing of the function where the stack ends.
+    if end is End.STACK_COPY_END:
+        return Finding(*_BY_END[end])
+    if end is End.UNKNOWN_REGISTER and broken.innermost and target.kind == "sample":
+        return Finding(
+            "no_registers",
+            "the samples have neither registers nor copies of the stack",
+            "record them: perf record --call-graph dwarf",
+        )
     if end is End.UNREADABLE_MEMORY:
         advice = "the stack was overwritten, or this row is wrong: `clew stack --why` shows the rule and what was read"
         if target.kind == "sample":

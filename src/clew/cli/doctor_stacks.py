@@ -94,7 +94,7 @@ class Observed:
         frames = stack.frames
         name: FrameName | None = None
         for index, frame in enumerate(frames):
-            name = self.names.of(frame.pc, frame.module, in_call=in_call and index == 0)
+            name = self.names.of_frame(frames, index, in_call=in_call)
             if frame.module is None:
                 continue
             key = file_key(frame.module)

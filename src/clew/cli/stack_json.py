@@ -39,7 +39,7 @@ def stack_json(walked: Walked, names: FrameNames, *, registers: bool = False, wh
         out["detail"] = stack.detail
     out["frames"] = frames = []
     for index, frame in enumerate(stack.frames):
-        name = names.of(frame.pc, frame.module, in_call=index == 0 and thread.interrupted_call)
+        name = names.of_frame(stack.frames, index, in_call=thread.interrupted_call)
         each = {"pc": f"{frame.pc.address:#x}", "trust": frame.trust.value, "inlined": False} | name_json(name)
         if registers:
             each |= _registers(frame, names.target)
@@ -60,6 +60,8 @@ def name_json(name: FrameName) -> dict[str, Any]:
         out["module_offset"] = f"{name.address:#x}"
     if name.function is not None:
         out["function"], out["function_offset"] = name.function, f"{name.offset:#x}"
+    if name.signal:
+        out["signal_frame"] = True
     return out
 
 

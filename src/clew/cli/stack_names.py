@@ -12,7 +12,7 @@ from clew.symbols import SYSTEM_DIRECTORY, DebugFile, FileNames, Name, PerfMap, 
 if TYPE_CHECKING:
     from clew.image import Image
     from clew.target import Module, Target
-    from clew.walk import CodeAddress
+    from clew.walk import CodeAddress, Frame
 
 
 #: Names that are remembered.
@@ -31,6 +31,7 @@ class FrameName:
         address: the pc as an address of the file, if it is in one.
         function: the function's name, or None where no symbol is known.
         offset: how far the pc is behind the function's first byte.
+        signal: whether it is a signal's trampoline.
     """
 
     module: str | None
@@ -38,6 +39,7 @@ class FrameName:
     address: int | None
     function: str | None
     offset: int
+    signal: bool = False
 
 
 @dataclass(slots=True)
@@ -73,22 +75,39 @@ class FrameNames:
     _map: PerfMap | None = None
     _map_is_read: bool = False
 
-    def of(self, pc: CodeAddress, module: Module | None, *, in_call: bool = False) -> FrameName:
+    def of_frame(self, frames: Sequence[Frame], index: int, *, in_call: bool = False) -> FrameName:
+        """The name of one of a stack's frames.
+
+        Args:
+            in_call: whether the thread is in a system call.
+        """
+        frame = frames[index]
+        signal = frame.rule is not None and frame.rule.signal_frame
+        # Where there is no rule for it, how the next one was found tells.
+        signal = signal or (index + 1 < len(frames) and frames[index + 1].trust.value == "signal")
+        return self.of(frame.pc, frame.module, in_call=in_call and index == 0, signal=signal)
+
+    def of(self, pc: CodeAddress, module: Module | None, *, in_call: bool = False, signal: bool = False) -> FrameName:
         """The name of a frame.
 
         Args:
             in_call: whether the thread is in a system call there, whose instruction may be the last of its function.
+            signal: whether it is a signal trampoline, which nobody has called: handlers return to its beginning.
         """
-        name = self._at(pc.lookup, module) if self.named else None
+        name = self._at(pc.address, module) if self.named and signal else None
+        # A return address is one byte behind where it is looked up.
+        behind = 0 if name is not None else pc.address - pc.lookup
+        if name is None and self.named:
+            name = self._at(pc.lookup, module)
         if self.named and in_call and (name is None or name.offset == 0):
             before = self._at(pc.lookup - 1, module)
             name = None if before is None else Name(before.function, before.offset + 1)
         function = None if name is None else name.function if self.raw else name.demangled
-        # A return address is one byte behind where it is looked up.
-        offset = 0 if name is None else name.offset + pc.address - pc.lookup
+        offset = 0 if name is None else name.offset + behind
         if module is None:
-            return FrameName(None, None, None, function, offset)
-        return FrameName(module.name, build_id_of(module), (pc.address - module.bias) & _ADDRESSES, function, offset)
+            return FrameName(None, None, None, function, offset, signal)
+        place = (pc.address - module.bias) & _ADDRESSES
+        return FrameName(module.name, build_id_of(module), place, function, offset, signal)
 
     def symbols(self, module: Module) -> ModuleNames:
         """Where the names of a module come from."""

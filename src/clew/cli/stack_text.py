@@ -74,10 +74,7 @@ def stack_lines(walked: Walked, names: FrameNames, style: Style) -> Iterator[str
     thread, stack = walked.thread, walked.stack
     title = f"TID {thread.id}" + (f' "{printable(thread.name)}"' if thread.name else "")
     yield f"{colours.bold(title)}:"
-    named = [
-        names.of(frame.pc, frame.module, in_call=index == 0 and thread.interrupted_call)
-        for index, frame in enumerate(stack.frames)
-    ]
+    named = [names.of_frame(stack.frames, index, in_call=thread.interrupted_call) for index in range(len(stack.frames))]
     lines = frame_lines(stack.frames, named, machine, colours)
     for index, line in enumerate(lines):
         yield line
@@ -153,9 +150,11 @@ def aligned(rows: Sequence[Row], colours: Palette) -> Iterator[str]:
 
 def function_text(name: FrameName) -> str:
     """The function and how far into it."""
-    if name.function is None:
-        return "(no symbol)" if name.module is not None else "(no module)"
-    return f"{printable(name.function)}+{name.offset:#x}"
+    if name.function is not None:
+        text = f"{printable(name.function)}+{name.offset:#x}"
+    else:
+        text = "(no symbol)" if name.module is not None else "(no module)"
+    return f"{text} (signal frame)" if name.signal else text
 
 
 def module_text(name: FrameName) -> str:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from clew.cli.output import counted
 from clew.cli.target import missing_file
-from clew.errors import Error, NotFoundError
+from clew.errors import Error, NotFoundError, Problem
 
 if TYPE_CHECKING:
     import argparse
@@ -146,10 +146,18 @@ def open_recording(options: argparse.Namespace) -> PerfData:
     check_places(options)
     _allow_many_files()
     from clew.target import open_perf_data
+    from clew.target.perfdata.attributes import SAMPLE_STACK_USER
 
-    return open_perf_data(
+    data = open_perf_data(
         options.target, exe=options.exe, sysroot=options.sysroot, debug_dirs=debug_directories(options)
     )
+    if not any(event.sample_type & SAMPLE_STACK_USER for event in data.events):
+        data.problems.append(
+            Problem(
+                "it has no copies of stacks, and of a stack only the first frame: perf record --call-graph dwarf makes them"
+            )
+        )
+    return data
 
 
 def _allow_many_files() -> None:

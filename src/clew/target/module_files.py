@@ -147,6 +147,8 @@ class ModuleFiles:
                     self.report(Problem(f"{path}, which was named, {trouble}; it is used nevertheless"))
                 self._opened[path] = image
                 return image
+            if image is None and path == named:
+                self.report(Problem(f"{path}, which was named, cannot be used: {trouble}"))
             if image is not None:
                 if path not in self._opened:
                     image.close()
