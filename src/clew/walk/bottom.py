@@ -6,7 +6,7 @@ from clew.arch import Machine
 from clew.walk.arm_frames import unwound_by_index
 from clew.walk.frame_code import clears_pointer
 from clew.walk.frame_records import RECORDS
-from clew.walk.go_files import go_functions
+from clew.walk.go_files import go_functions, is_go
 from clew.walk.link_register import link_target
 from clew.walk.model import End, Trust
 from clew.walk.step import Here, Outcome, Stop
@@ -43,8 +43,9 @@ def bottom(here: Here) -> Outcome:
         return None
     if records is None or here.value(records[0].register) != 0 or (here.interrupted and _has_caller(here)):
         return None
-    # Behind a record the zero is the chain's end; elsewhere the register may be used for anything.
-    if here.trust is not Trust.FRAME_POINTER and not clears_pointer(here):
+    # Behind a record the zero is the chain's end, and in all code of Go's, which keeps the chain; elsewhere the register may be
+    # used for anything.
+    if here.trust is not Trust.FRAME_POINTER and not is_go(here.module) and not clears_pointer(here):
         return None
     name = here.around.machine.register_name(records[0].register)
     return Stop(End.ENTRY, f"there is no row for {here.pc.lookup:#x}, and {name} is 0")
