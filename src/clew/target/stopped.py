@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from weakref import ref
 
 from clew.errors import Error, NotFoundError, Problem
 from clew.target.ptrace import ENDED, Ptrace, is_gone, stop_status, thread_count, thread_state, threads_of, tracer_of
@@ -30,6 +31,9 @@ _SOON = 0.003
 _NT_PRSTATUS = 1
 
 _MAXIMUM_PASSES = 1000
+
+_LOOK = 0.05
+"""How many seconds until the tracing thread looks whether the process is still held."""
 
 
 @dataclass
@@ -66,7 +70,7 @@ class StoppedProcess:
         self.threads: list[ThreadWords] = []
         self.unstopped: dict[int, str] = {}
         self.problems: list[Problem] = []
-        work = self._work = _Work(pid, more, timeout)
+        work = self._work = _Work(pid, more, timeout, ref(self))
         try:
             # Not threading.Thread: its bookkeeping does not stand an exception at any moment, and this either starts or
             # does not. The interpreter does not wait for such a thread at its end.
@@ -100,8 +104,9 @@ class StoppedProcess:
 class _Work:
     """What the tracing thread does. It knows nothing of the :class:`StoppedProcess`, so that this can be given up."""
 
-    def __init__(self, pid: int, more: tuple[int, ...], timeout: float) -> None:
+    def __init__(self, pid: int, more: tuple[int, ...], timeout: float, holder: ref[StoppedProcess]) -> None:
         self.pid = pid
+        self.holder = holder
         self.more = more
         self.deadline = time.monotonic() + timeout
         self.stopped = threading.Event()
@@ -132,7 +137,11 @@ class _Work:
                 self.error = Error(f"process {self.pid} cannot be stopped: {error}")
             if self.error is None:
                 self.stopped.set()
-                self.let_go.wait()
+                # An exception at the wrong moment (a signal handler's, in the caller's thread) may keep the event from being
+                # set, or whoever waits from being told: the flag is looked at, and whether anybody still holds the process.
+                while not self.let_go.wait(_LOOK):
+                    if self.holder() is None:
+                        break
         finally:
             self._detach()
             self.ended.set()
