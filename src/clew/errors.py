@@ -1,8 +1,8 @@
 """What clew says when something is wrong: raised errors, and problems found on the way.
 
 An :class:`Error` ends the work it is raised in; a :class:`Problem` is a finding about part of the input, kept beside the
-result while the rest of the input is read. Both name the file, the section and the offset where they are known, and the
-next thing to do where there is one.
+result while the rest of the input is read. Both name the file, the section and the offset (of a text, the line) where they
+are known, and the next thing to do where there is one.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-def _place(file: str | None, section: str | None, offset: int | None) -> str:
+def _place(file: str | None, section: str | None, offset: int | None, line: int | None = None) -> str:
     parts = [part for part in (file, section) if part]
+    if line is not None:
+        parts.append(f"line {line}")
     if offset is not None:
         parts.append(f"{offset:#x}")
     return ": ".join(parts)
@@ -24,6 +26,7 @@ class Error(Exception):
         message: what is wrong, one sentence.
         file, section: where, when known.
         offset: byte offset in the section (in the file where no section is named), when known.
+        line: number of the line, from 1 on, in a file that is text.
         hint: the next thing to do or to type, when there is one.
     """
 
@@ -37,6 +40,7 @@ class Error(Exception):
         section: str | None = None,
         offset: int | None = None,
         hint: str | None = None,
+        line: int | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -44,9 +48,10 @@ class Error(Exception):
         self.section = section
         self.offset = offset
         self.hint = hint
+        self.line = line
 
     def __str__(self) -> str:
-        place = _place(self.file, self.section, self.offset)
+        place = _place(self.file, self.section, self.offset, self.line)
         return f"{place}: {self.message}" if place else self.message
 
 
@@ -81,13 +86,15 @@ class Problem:
         section: the section it is in, if any.
         offset: byte offset in that section (in the file without one), if known.
         lost: whether something was left out of the result because of it.
+        line: number of the line it is in, from 1 on, where the input is text.
     """
 
     message: str
     section: str | None = None
     offset: int | None = None
     lost: bool = True
+    line: int | None = None
 
     def __str__(self) -> str:
-        place = _place(None, self.section, self.offset)
+        place = _place(None, self.section, self.offset, self.line)
         return f"{place}: {self.message}" if place else self.message

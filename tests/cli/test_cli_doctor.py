@@ -140,9 +140,109 @@ def test_no_symbols_and_every_path_that_was_tried(program: Path, tmp_path: Path,
     assert f"debug package with build id {build_id}" in finding["advice"]
     paths = [each["path"] for each in finding["tried"]]
     expected = [f"{folder}/.build-id/{build_id[:2]}/{build_id[2:]}.debug" for folder in (debug, "/usr/lib/debug")]
-    assert paths == expected
+    # It may have them itself, and its own .gnu_debuglink would lead on.
+    assert paths == [str(stripped), *expected]
+    assert finding["tried"][0]["reason"] == "has no symbols, and no .gnu_debuglink"
     for path in expected:
         assert f"      {path}: there is no such file\n" in out
+
+
+def test_where_lines_come_from_and_why_not_from_elsewhere(program: Path, tmp_path: Path, answer: Answer) -> None:
+    for tool in ("gcc", "objcopy", "strip"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    whole = build(tmp_path, "-g", "-Wl,--build-id")
+    (tmp_path / "bin").mkdir()
+    stripped, debug = tmp_path / "bin" / "stands", tmp_path / "debug" / "stands.debug"
+    debug.parent.mkdir()
+    subprocess.run(["strip", "-g", "-o", stripped, whole], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", whole, debug], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
+    options = ["--debug-dir", str(tmp_path / "debug")]
+    with standing(stripped, "threads") as pid:
+        code, found = diagnosis(answer, pid, *options)
+        _, every, _ = answer("doctor", str(pid), "--all", *options)
+        _, first, _ = answer("doctor", str(pid), *options)
+        debug.write_bytes(debug.read_bytes()[:-100])
+        _, cut = diagnosis(answer, pid, *options)
+        _, out, _ = answer("doctor", str(pid), *options)
+        _, out_all, _ = answer("doctor", str(pid), "--all", *options)
+    [module] = [each for each in found["modules"] if each["module"] == str(stripped)]
+    # Its symbols are its own; lines are no finding where there are none.
+    assert (code, found["findings"]) == (0, [])
+    assert "debug_file" not in module
+    lines = module["lines"]
+    assert (lines["found"], lines["path"], lines["section"]) == (True, str(debug), ".debug_info")
+    assert lines["tried"][0] == {"path": str(stripped), "reason": "has no DWARF"}
+    assert f"    lines     .debug_info of {debug}\n" in first
+    assert f"              {stripped}: has no DWARF\n" in every
+    assert f"{stripped}: has no DWARF" not in first
+    [module] = [each for each in cut["modules"] if each["module"] == str(stripped)]
+    assert not module["lines"]["found"]
+    assert "compile it with -g" in module["lines"]["advice"]
+    reasons = {each["path"]: each["reason"] for each in module["lines"]["tried"]}
+    assert reasons[str(debug)] == "is cut: its section headers are missing"
+    assert f"    lines     none\n              {stripped}: has no DWARF\n" in out
+    assert "more: --all lists them\n" in out
+    assert f"              {debug}: is cut: its section headers are missing\n" in out_all
+    assert "--all lists them" not in out_all
+
+
+def test_servers_are_asked_for_lines_if_the_user_names_any(
+    tmp_path: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("strip") is None:
+        pytest.skip("strip is not installed")
+    whole = build(tmp_path, "-g", "-Wl,--build-id")
+    (tmp_path / "bin").mkdir()
+    stripped = tmp_path / "bin" / "stands"
+    subprocess.run(["strip", "-o", stripped, whole], check=True)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEBUGINFOD_URLS", f"file://{tmp_path}/store")
+    with standing(stripped, "threads") as pid:
+        _, out, _ = answer("doctor", str(pid), "--all", "--debug-dir", str(tmp_path))
+        _, found = diagnosis(answer, pid)
+        [module] = [each for each in found["modules"] if each["module"] == str(stripped)]
+        assert not module["lines"]["found"]
+        assert "DEBUGINFOD_URLS" not in module["lines"]["advice"]
+        build_id = module["build_id"]
+        url = f"file://{tmp_path}/store/buildid/{build_id}/debuginfo"
+        assert f"              {url}: there is no such file\n" in out
+        shutil.rmtree(tmp_path / "cache")
+        store = tmp_path / "store" / "buildid" / build_id
+        store.mkdir(parents=True)
+        shutil.copy(whole, store / "debuginfo")
+        code, found = diagnosis(answer, pid)
+        monkeypatch.delenv("DEBUGINFOD_URLS")
+        _, without = diagnosis(answer, pid)
+    [module] = [each for each in found["modules"] if each["module"] == str(stripped)]
+    cached = f"{tmp_path}/cache/{build_id}/debuginfo"
+    assert (code, module["lines"]["path"], module["debug_file"]["path"]) == (0, cached, cached)
+    assert module["symbols"][0]["file"] == cached
+    [module] = [each for each in without["modules"] if each["module"] == str(stripped)]
+    assert not module["lines"]["found"]
+    assert "set DEBUGINFOD_URLS" in module["lines"]["advice"]
+    [finding] = [each for each in without["findings"] if each["module"] == str(stripped)]
+    assert "set DEBUGINFOD_URLS" in finding["advice"]
+
+
+def test_a_supplementary_file_that_is_missing(tmp_path: Path, answer: Answer) -> None:
+    if shutil.which("objcopy") is None:
+        pytest.skip("objcopy is not installed")
+    program, link = build(tmp_path, "-g"), tmp_path / "link"
+    link.write_bytes(b"/nowhere/common.debug\0" + bytes(20))
+    subprocess.run(["objcopy", f"--add-section=.gnu_debugaltlink={link}", program], check=True)
+    with standing(program, "threads") as pid:
+        code, found = diagnosis(answer, pid)
+        _, out, _ = answer("doctor", str(pid))
+    assert code == 1
+    [finding] = found["findings"]
+    assert (finding["kind"], finding["module"]) == ("no_supplement", str(program))
+    assert {"path": "/nowhere/common.debug", "reason": "there is no such file"} in finding["tried"]
+    [module] = [each for each in found["modules"] if each["module"] == str(program)]
+    assert module["lines"]["found"]
+    assert not module["lines"]["supplement"]["found"]
+    assert "    lines     .debug_info, without its supplementary file\n" in out
 
 
 @pytest.fixture(scope="module")

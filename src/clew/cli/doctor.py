@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,8 @@ HELP = "what breaks the stacks of a process, core, dump or recording, and what t
 DESCRIPTION = """\
 Walks every thread, and says how the stacks ended; of each module that they go through where its
 file, its unwind table and its symbols come from; and of everything that breaks stacks or leaves
-functions without a name, what to do about it. Exit code 1 when there is such a thing, or part of the
+functions without a name, what to do about it. Where no symbols or no lines were found, the places are
+listed that were tried, and why each did not serve. Exit code 1 when there is such a thing, or part of the
 target could not be read.
 """
 
@@ -44,6 +44,9 @@ _MOST_THREADS = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     add_stopped(parser, "the number of a process, or the file of a core, a minidump or a recording of perf")
+    parser.add_argument(
+        "--all", action="store_true", help="every place where symbols and lines were looked for, not only the first few"
+    )
     add_json(parser)
 
 
@@ -84,9 +87,9 @@ def _run_recording(options: argparse.Namespace) -> int:
 
 def _observed(options: argparse.Namespace, target: Target) -> Observed:
     from clew.cli.doctor_stacks import Observed
-    from clew.cli.stack_names import FrameNames, name_directories
+    from clew.cli.stack_names import FrameNames, name_places
 
-    return Observed(FrameNames(target, name_directories(debug_directories(options), options.sysroot)))
+    return Observed(FrameNames(target, name_places(debug_directories(options), options.sysroot), lines=True))
 
 
 def _print(options: argparse.Namespace, target: Target, observed: Observed, loaded: int) -> int:
@@ -110,13 +113,19 @@ def _print(options: argparse.Namespace, target: Target, observed: Observed, load
 
         colours = palette()
         print(heading(target, options.target, colours))
-        for line in _text(observed, modules, max(loaded - len(modules), 0), found, colours):
+        for line in _text(observed, modules, max(loaded - len(modules), 0), found, colours, every=options.all):
             print(line)
     return report(title(options, target), target.problems) | bool(found)
 
 
 def _text(
-    observed: Observed, modules: Sequence[ModuleFacts], rest: int, found: Sequence[Finding], colours: Palette
+    observed: Observed,
+    modules: Sequence[ModuleFacts],
+    rest: int,
+    found: Sequence[Finding],
+    colours: Palette,
+    *,
+    every: bool,
 ) -> Iterator[str]:
     yield ""
     yield colours.bold(f"{counted(observed.stacks, 'stack')}")
@@ -131,7 +140,7 @@ def _text(
     yield colours.bold(f"{counted(len(modules), 'module')} in them") + (f", {rest:,} more loaded" if rest else "")
     for facts in modules:
         yield f"  {colours.bold(printable(facts.module.name))}  {counted(facts.frames, 'frame')}"
-        for key, value in _module(facts):
+        for key, value in _module(facts, every=every):
             yield f"    {key.ljust(8)}  {printable(value)}"
     yield ""
     if not found:
@@ -156,8 +165,10 @@ def _tried(tried: Tried) -> Iterator[str]:
         yield f"{path}: {reason}"
 
 
-def _module(facts: ModuleFacts) -> Iterator[tuple[str, str]]:
+def _module(facts: ModuleFacts, *, every: bool) -> Iterator[tuple[str, str]]:
     """What is known of a module, by headings."""
+    from clew.cli.doctor_debug import debug_rows
+
     build_id = facts.build_id.hex() if facts.build_id is not None else "none"
     said = {True: " (the same in the target)", False: " (another than in the target)", None: ""}[facts.matches]
     if facts.file is None:
@@ -180,8 +191,6 @@ def _module(facts: ModuleFacts) -> Iterator[tuple[str, str]]:
         yield "symbols", f"{source.section}{where}, {len(source.table):,}"
     if facts.file is not None and not facts.symbols:
         yield "symbols", "none"
-    if facts.debug_tried:
-        tried = ", ".join(os.fsdecode(path) for path, _ in facts.debug_tried)
-        yield "", f"no debug file; tried {tried}"
+    yield from debug_rows(facts, every=every)
     if facts.guessed:
         yield "", f"{counted(facts.guessed, 'frame')} without a row, left by other means"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clew.cli.doctor_debug import servers_advice
 from clew.cli.doctor_stacks import file_key
 from clew.walk.model import End
 
@@ -227,6 +228,7 @@ def _of_module(target: Target, facts: ModuleFacts) -> Iterator[Finding]:
         if facts.build_id is not None:
             advice = (
                 f"install the debug package with build id {_build_id(facts)}, or name its directory with --debug-dir"
+                f"{servers_advice(facts)}"
             )
         yield Finding(
             "no_symbols",
@@ -234,6 +236,15 @@ def _of_module(target: Target, facts: ModuleFacts) -> Iterator[Finding]:
             advice,
             module=name,
             tried=facts.debug_tried,
+        )
+    if facts.debug is not None and facts.debug.dwarf is not None and facts.lacks_supplement:
+        yield Finding(
+            "no_supplement",
+            f"the DWARF of {name} in {facts.debug.dwarf.name} refers to a supplementary file that was not found",
+            "install its debug package whole, or name the directory that has .dwz/ with --debug-dir"
+            f"{servers_advice(facts)}",
+            module=name,
+            tried=facts.debug.alternate_tried,
         )
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clew.cli.doctor_debug import debug_json, lacks_supplement, tried_json
 from clew.errors import Error
 from clew.target.module_files import MissingFileError
 
 if TYPE_CHECKING:
     from clew.cli.doctor_stacks import ModuleUse, Observed
     from clew.cli.stack_names import FrameNames
-    from clew.symbols import SymbolSource
+    from clew.symbols import DebugFiles, SymbolSource
     from clew.table import Table
     from clew.target import Module
 
@@ -38,7 +39,8 @@ class ModuleFacts:
         trouble: why there is no file, or no table.
         covered: the share of its code for which the table has a row, 0 to 1; None where that is not known.
         symbols: where its symbols come from.
-        debug_tried: the paths where its debug file was looked for in vain.
+        debug: where its symbols and its DWARF are, and where they were looked for; None where they were not.
+        servers: whether the environment names servers of debuginfod, so that they were asked, too.
     """
 
     module: Module
@@ -50,7 +52,18 @@ class ModuleFacts:
     trouble: Error | None
     covered: float | None
     symbols: tuple[SymbolSource, ...]
-    debug_tried: Tried
+    debug: DebugFiles | None = None
+    servers: bool = False
+
+    @property
+    def debug_tried(self) -> Tried:
+        """The places where its symbols were looked for in vain."""
+        return self.debug.symbols_tried if self.debug is not None and self.debug.symbols is None else ()
+
+    @property
+    def lacks_supplement(self) -> bool:
+        """Whether its DWARF refers to a supplementary file that was not found."""
+        return self.debug is not None and lacks_supplement(self.debug.dwarf, self.debug.alternate)
 
     @property
     def build_id(self) -> bytes | None:
@@ -115,7 +128,8 @@ def _facts(use: ModuleUse, names: FrameNames) -> ModuleFacts:
         trouble=trouble,
         covered=covered,
         symbols=sources,
-        debug_tried=symbols.debug.tried if symbols.debug is not None and symbols.debug.image is None else (),
+        debug=symbols.debug,
+        servers=names.places.debuginfod is not None,
     )
 
 
@@ -149,7 +163,7 @@ def module_json(facts: ModuleFacts) -> dict[str, Any]:
         file["path"] = facts.file
     if facts.matches is not None:
         file["build_id_matches"] = facts.matches
-    out["file"] = file | _tried_json(facts.tried)
+    out["file"] = file | tried_json(facts.tried)
     table = facts.module.table
     if table is not None:
         out["table"] = {"sections": list(table.ranges.sources), "fdes": len(table.ranges), "rows": table.row_count}
@@ -159,14 +173,9 @@ def module_json(facts: ModuleFacts) -> dict[str, Any]:
     out["symbols"] = [
         {"file": source.file, "section": source.section, "count": len(source.table)} for source in facts.symbols
     ]
-    if facts.debug_tried:
-        out["debug_file"] = {"found": False} | _tried_json(facts.debug_tried)
+    out |= debug_json(facts)
     if facts.guessed:
         out["frames_without_row"] = facts.guessed
     if facts.unnamed:
         out["unnamed"] = [f"{address:#x}" for address in facts.unnamed]
     return out
-
-
-def _tried_json(tried: Tried) -> dict[str, Any]:
-    return {"tried": [{"path": path, "reason": reason} for path, reason in tried]} if tried else {}

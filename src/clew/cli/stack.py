@@ -80,10 +80,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(options: argparse.Namespace, target: Target) -> FrameNames:
-    from clew.cli.stack_names import FrameNames, name_directories
+    from clew.cli.stack_names import FrameNames, name_places
 
-    directories = name_directories(debug_directories(options), options.sysroot)
-    return FrameNames(target, directories, named=not options.no_names, raw=options.raw_names)
+    places = name_places(debug_directories(options), options.sysroot)
+    return FrameNames(target, places, named=not options.no_names, raw=options.raw_names)
 
 
 def _print(options: argparse.Namespace, target: Target, stacks: Sequence[Walked]) -> int:

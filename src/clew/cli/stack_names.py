@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clew.errors import Error
-from clew.symbols import SYSTEM_DIRECTORY, DebugFile, FileNames, Name, PerfMap, find_debug_file
+from clew.symbols import SYSTEM_DIRECTORY, DebugFiles, FileNames, Name, PerfMap, Places, find_debug_information
 
 if TYPE_CHECKING:
     from clew.image import Image
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from clew.walk import CodeAddress, Frame
 
 
+_INSTALLED = Places()
 #: Names that are remembered.
 _MOST_NAMES = 1 << 18
 #: A recording has programs of 32 bits and of 64 beside each other.
@@ -48,11 +49,12 @@ class ModuleNames:
 
     Attributes:
         names: them, or None where the module has no file.
-        debug: where its debug file is, or was looked for; None where it was not, because the file has all symbols itself.
+        debug: where its symbols and its DWARF are, or were looked for; None where they were not, because the module was
+            read from memory.
     """
 
     names: FileNames | None
-    debug: DebugFile | None = None
+    debug: DebugFiles | None = None
 
 
 @dataclass
@@ -61,15 +63,17 @@ class FrameNames:
 
     Args:
         target: whose frames.
-        directories: where debug files are installed.
+        places: where debug files are looked for.
         named: whether functions are named at all, or only modules.
         raw: whether their names are as they stand in the file, rather than demangled.
+        lines: whether files with DWARF are looked for, too.
     """
 
     target: Target
-    directories: Sequence[str] = (SYSTEM_DIRECTORY,)
+    places: Places = _INSTALLED
     named: bool = True
     raw: bool = False
+    lines: bool = False
     _known: dict[Image, ModuleNames] = field(default_factory=dict, repr=False)
     _found: dict[tuple[Image | None, int], Name | None] = field(default_factory=dict, repr=False)
     _map: PerfMap | None = None
@@ -146,14 +150,13 @@ class FrameNames:
 
     def _read(self, module: Module, image: Image) -> ModuleNames:
         try:
-            if len(image.symbols("symtab")) or image.load_bias is not None:
+            if image.load_bias is not None:
                 return ModuleNames(FileNames(image))
-            debug = find_debug_file(
-                image, self.directories, build_id=module.build_id, path=module.name.removesuffix(" (deleted)")
-            )
+            path = module.name.removesuffix(" (deleted)")
+            debug = find_debug_information(image, self.places, dwarf=self.lines, build_id=module.build_id, path=path)
         except Error:
             return ModuleNames(FileNames(image))
-        return ModuleNames(FileNames(image, debug.image), debug)
+        return ModuleNames(FileNames(image, None if debug.symbols is image else debug.symbols), debug)
 
 
 def build_id_of(module: Module) -> bytes | None:
@@ -163,7 +166,7 @@ def build_id_of(module: Module) -> bytes | None:
     return module.build_id
 
 
-def name_directories(debug: Iterable[str], sysroot: str | None) -> list[str]:
-    """Where debug files are: where the user says, then where they are installed."""
+def name_places(debug: Iterable[str], sysroot: str | None) -> Places:
+    """Where debug files are: where the user says, then where they are installed, then where the environment says."""
     installed = [f"{sysroot.rstrip('/')}{SYSTEM_DIRECTORY}"] if sysroot else []
-    return list(dict.fromkeys([*debug, *installed, SYSTEM_DIRECTORY]))
+    return Places.default([*debug, *installed])

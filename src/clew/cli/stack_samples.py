@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from clew.cli.output import Palette, palette, print_json, printable, problems_json, report
-from clew.cli.stack_names import FrameNames, name_directories
+from clew.cli.stack_names import FrameNames, name_places
 from clew.cli.stack_text import PLAIN, Row, aligned, end_line, left_out
 from clew.cli.walking import debug_directories, open_recording
 from clew.errors import NotFoundError, UsageError
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
 
 def fold(options: argparse.Namespace, data: PerfData) -> Folded:
     """The stacks of a recording, counted."""
-    directories = name_directories(debug_directories(options), options.sysroot)
+    places = name_places(debug_directories(options), options.sysroot)
     folding = _Folding(data, SampleWalker(data, scan=options.scan), Folded())
     for batch in data.batches():
         stacks = folding.walker.walk(batch)
@@ -173,7 +173,7 @@ def fold(options: argparse.Namespace, data: PerfData) -> Folded:
             target = data.state(int(batch.state[index])).target
             if target.machine not in folding.names:
                 folding.names[target.machine] = FrameNames(
-                    target, directories, named=not options.no_names, raw=options.raw_names
+                    target, places, named=not options.no_names, raw=options.raw_names
                 )
             folding.add(stacks, index, target)
         folding.flush()

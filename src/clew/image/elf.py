@@ -84,6 +84,7 @@ DT_HASH: Final = 4
 DT_STRTAB: Final = 5
 DT_SYMTAB: Final = 6
 DT_STRSZ: Final = 10
+DT_SONAME: Final = 14
 DT_GNU_HASH: Final = 0x6FFFFEF5
 
 # Symbol binding and type

@@ -1,0 +1,6 @@
+from collections.abc import Sequence
+from typing import Any
+
+class CfiRecords:
+    def __init__(self, address: Any, size: Any, word: Any, texts: Sequence[bytes]) -> None: ...
+    def more(self) -> bytes: ...

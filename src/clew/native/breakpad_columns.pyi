@@ -1,0 +1,6 @@
+FILE: int
+ORIGIN: int
+INFO: int
+MODULE: int
+FUNC: int
+PUBLIC: int

@@ -1,0 +1,288 @@
+"""The units of ``.debug_info``: their headers (DWARF 5, 7.5.1) and what their root entries say.
+
+Headers and roots are read for all units at once, which takes about a microsecond a unit; what is inside a unit is
+read by others, when it is asked for.
+"""
+
+import cython
+import numpy as np
+
+if cython.compiled:
+    from cython.cimports.clew.native.cursor import WORD
+    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevTable
+    from cython.cimports.clew.native.dwarf_forms import FormCursor
+    from cython.cimports.libc.stdint import uint32_t, uint64_t
+else:
+    from clew.native.cursor import WORD
+    from clew.native.dwarf_abbrevs import AbbrevTable
+    from clew.native.dwarf_forms import FormCursor
+
+    uint64_t = uint32_t = cython.longlong
+
+from clew.native.columns import enlarged, full, zeros
+from clew.native.cursor import Malformed
+
+#: An attribute that the root does not have.
+NONE = 0xFFFFFFFFFFFFFFFF
+_NONE = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
+#: Attributes of roots that are kept, side by side, in this order.
+ROOT_ATTRIBUTES = (
+    "low_pc",
+    "high_pc",
+    "ranges",
+    "stmt_list",
+    "name",
+    "comp_dir",
+    "dwo_name",
+    "str_offsets_base",
+    "addr_base",
+    "rnglists_base",
+    "ranges_base",
+    "dwo_id",
+    "language",
+    "tag",
+)
+_WIDTH = cython.declare(cython.size_t, 14)
+_PLACES = {
+    0x11: 0,
+    0x12: 1,
+    0x55: 2,
+    0x10: 3,
+    0x03: 4,
+    0x1B: 5,
+    0x76: 6,
+    0x2130: 6,
+    0x72: 7,
+    0x73: 8,
+    0x2133: 8,
+    0x74: 9,
+    0x2132: 10,
+    0x2131: 11,
+    0x13: 12,
+}
+#: Tables of abbreviations that are kept.
+_MOST_TABLES = 1024
+
+
+@cython.cclass
+class UnitTable:
+    """The units of a section.
+
+    Args:
+        info, abbrev: ``.debug_info`` and ``.debug_abbrev``, or those of a ``.dwo`` file.
+        big: whether numbers are big-endian.
+
+    Attributes:
+        count: how many.
+        problems: what was wrong, as (offset in ``.debug_info``, message).
+    """
+
+    def __init__(self, info, abbrev, big):
+        self.info = info
+        self.abbrev = abbrev
+        self.big = big
+        self.problems = []
+        self.tables = {}
+        self.count = 0
+        self.recent = 0
+        self.start = zeros(16, "u8")
+        self.die = zeros(16, "u8")
+        self.end = zeros(16, "u8")
+        self.abbrev_offset = zeros(16, "u8")
+        self.dwo_id = zeros(16, "u8")
+        self.version = zeros(16, "u1")
+        self.offset_size = zeros(16, "u1")
+        self.address_size = zeros(16, "u1")
+        self.kind = zeros(16, "u1")
+        self.read(FormCursor(info, 0, None, big))
+        self.root = full(14 * (self.count + 1), NONE, "u8")
+        self.root_form = zeros(14 * (self.count + 1), "u4")
+        unit: cython.size_t
+        cursor: FormCursor = FormCursor(info, 0, None, big)
+        for unit in range(self.count):
+            try:
+                self.read_root(unit, cursor)
+            except Malformed as error:
+                self.problems.append((self.start[unit], str(error)))
+                self.end[unit] = self.die[unit]
+
+    @cython.cfunc
+    def read(self, cursor: FormCursor):
+        """Reads the headers. After one that makes no sense nothing tells where the next is."""
+        at: cython.size_t = 0
+        length: uint64_t
+        offset_size: cython.int
+        version: uint64_t
+        kind: uint64_t
+        limit: cython.size_t = cursor.end
+        n: cython.size_t
+        try:
+            while cursor.pos < limit:
+                at = cursor.pos
+                length = cursor.fixed(4)
+                offset_size = 4
+                if length == WORD:
+                    length = cursor.fixed(8)
+                    offset_size = 8
+                elif length >= WORD - 15:
+                    raise Malformed("a length that is reserved")
+                if length == 0:
+                    # Padding between units that some linkers leave.
+                    continue
+                if length > limit - cursor.pos:
+                    self.problems.append((at, "the unit goes on beyond the end of the section"))
+                    length = limit - cursor.pos
+                n = self.count
+                if n + 1 >= cython.cast(cython.size_t, self.start.shape[0]):
+                    self.grow()
+                self.start[n] = at
+                self.end[n] = cursor.pos + length
+                self.offset_size[n] = offset_size
+                cursor.end = cursor.pos + length
+                version = cursor.fixed(2)
+                kind = 1
+                if version < 2 or version > 5:
+                    self.problems.append((at, f"version {version} of DWARF is not known"))
+                elif version >= 5:
+                    kind = cursor.fixed(1)
+                    self.address_size[n] = cursor.fixed(1)
+                    self.abbrev_offset[n] = cursor.fixed(offset_size)
+                    if kind == 4 or kind == 5:  # skeleton, split_compile
+                        self.dwo_id[n] = cursor.fixed(8)
+                    elif kind == 2 or kind == 6:  # type, split_type
+                        cursor.skip(8 + offset_size)
+                else:
+                    self.abbrev_offset[n] = cursor.fixed(offset_size)
+                    self.address_size[n] = cursor.fixed(1)
+                self.kind[n] = min(kind, 255)
+                self.version[n] = version if 2 <= version <= 5 else 0
+                self.die[n] = cursor.pos
+                if self.version[n] and self.address_size[n] not in (2, 4, 8):
+                    self.problems.append((at, f"addresses of {self.address_size[n]} bytes"))
+                    self.version[n] = 0
+                self.count += 1
+                cursor.pos = self.end[n]
+                cursor.end = limit
+        except Malformed as error:
+            self.problems.append((at, f"no unit can be read from here on: {error}"))
+
+    def grow(self):
+        """Makes room for more units."""
+        room = 2 * len(self.start)
+        self.start = enlarged(self.start, room)
+        self.die = enlarged(self.die, room)
+        self.end = enlarged(self.end, room)
+        self.abbrev_offset = enlarged(self.abbrev_offset, room)
+        self.dwo_id = enlarged(self.dwo_id, room, 0)
+        self.version = enlarged(self.version, room)
+        self.offset_size = enlarged(self.offset_size, room)
+        self.address_size = enlarged(self.address_size, room, 0)
+        self.kind = enlarged(self.kind, room)
+
+    @cython.cfunc
+    def read_root(self, unit: cython.size_t, cursor: FormCursor):
+        """Reads the root entry of a unit."""
+        abbrevs: AbbrevTable
+        found: cython.Py_ssize_t
+        spec: cython.size_t
+        value: uint64_t
+        place: cython.size_t
+        if not self.version[unit]:
+            self.end[unit] = self.die[unit]
+            return
+        cursor.pos = self.die[unit]
+        cursor.end = self.end[unit]
+        cursor.address_size = self.address_size[unit]
+        cursor.offset_size = self.offset_size[unit]
+        cursor.version = self.version[unit]
+        abbrevs = self.abbrevs(unit)
+        found = abbrevs.find(cursor.uleb())
+        if found < 0:
+            raise Malformed("its root entry has no abbreviation")
+        for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):
+            value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+            number = _PLACES.get(abbrevs.name[spec])
+            if number is not None:
+                place = cython.cast(cython.size_t, number) + _WIDTH * unit
+                self.root[place] = value
+                self.root_form[place] = cursor.form
+        place = _WIDTH * unit + 13
+        self.root[place] = abbrevs.tag[found]
+        place = _WIDTH * unit + 11
+        if self.version[unit] < 5 and self.root[place] != _NONE:
+            self.dwo_id[unit] = self.root[place]
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def find(self, offset: uint64_t) -> cython.Py_ssize_t:
+        """The unit around an offset of the section, or -1."""
+        low: cython.size_t = 0
+        high: cython.size_t = self.count
+        middle: cython.size_t
+        if self.recent < self.count and self.start[self.recent] <= offset < self.end[self.recent]:
+            return self.recent
+        while low < high:
+            middle = (low + high) // 2
+            if self.start[middle] <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0 or offset >= self.end[low - 1]:
+            return -1
+        self.recent = low - 1
+        return cython.cast(cython.Py_ssize_t, low) - 1
+
+    def unit_at(self, offset):
+        """:meth:`find` for Python callers."""
+        return self.find(offset)
+
+    @cython.cfunc
+    def abbrevs(self, unit: cython.size_t) -> AbbrevTable:
+        """The abbreviations of a unit. Raises Malformed."""
+        key = (self.abbrev_offset[unit], self.address_size[unit], self.offset_size[unit], self.version[unit] <= 2)
+        table = self.tables.get(key)
+        if table is None:
+            if len(self.tables) >= _MOST_TABLES:
+                # Units are mostly read in order: the oldest are done with.
+                for old in list(self.tables)[: _MOST_TABLES // 2]:
+                    del self.tables[old]
+            table = AbbrevTable(
+                self.abbrev, self.abbrev_offset[unit], self.address_size[unit], self.offset_size[unit], self.version[unit]
+            )
+            self.tables[key] = table
+        return table
+
+    @cython.cfunc
+    def cursor_at(self, unit: cython.size_t, offset: uint64_t) -> FormCursor:
+        """A cursor at an offset, up to the end of its unit."""
+        return FormCursor(
+            self.info,
+            offset,
+            self.end[unit],
+            self.big,
+            self.address_size[unit],
+            self.offset_size[unit],
+            self.version[unit],
+        )
+
+    def header(self, unit):
+        """A unit's header: (start, end, version, offset_size, address_size, unit type, dwo id)."""
+        return (
+            self.start[unit],
+            self.end[unit],
+            self.version[unit],
+            self.offset_size[unit],
+            self.address_size[unit],
+            self.kind[unit],
+            self.dwo_id[unit],
+        )
+
+    def root_of(self, unit):
+        """What a unit's root says: for each of :data:`ROOT_ATTRIBUTES` its form and value, or None where it has none."""
+        first = 14 * unit
+        values = [(self.root_form[first + i], self.root[first + i]) for i in range(14)]
+        return [value if value[0] or value[1] != NONE else None for value in values]
+
+    def columns(self):
+        """Starts and ends of the units (u8)."""
+        return np.array(self.start[: self.count], "u8"), np.array(self.end[: self.count], "u8")

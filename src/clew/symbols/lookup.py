@@ -1,0 +1,138 @@
+"""From an address to the functions, files and lines that it stands for, in a :class:`~clew.symbols.SymbolMap`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.native.symbol_index import SymbolIndex
+from clew.symbols.demangle import demangle
+from clew.symbols.symbol_map import NO_FILE, NO_NAME, U64, SymbolMap
+
+I32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """A function as the source has it, and where in it the code is.
+
+    Attributes:
+        function: the name, as the debugging information has it; None where nobody knows.
+        file: the path of the source file; None where nobody knows.
+        line: in that file; 0 where nobody knows, or where the code belongs to no line.
+        discriminator: which of several blocks of the line; 0 for none, or where nobody asked.
+        inlined: whether the function was inlined into the one that follows.
+        offset: bytes from where the function begins, of one that was not inlined; None where that is not known.
+    """
+
+    function: str | None
+    file: str | None
+    line: int
+    discriminator: int = 0
+    inlined: bool = False
+    offset: int | None = None
+
+    @property
+    def demangled(self) -> str | None:
+        """The name as people write it."""
+        return None if self.function is None else demangle(self.function)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What many addresses are in; -1 for nothing.
+
+    Attributes:
+        function: int32[n], indices of the map's functions.
+        line: int32[n], of its lines.
+        inline: int32[n], of its inlined calls: the innermost one.
+    """
+
+    function: I32
+    line: I32
+    inline: I32
+
+
+class Lookup:
+    """Looks addresses up in a map.
+
+    Args:
+        symbols: the map.
+    """
+
+    def __init__(self, symbols: SymbolMap) -> None:
+        self.symbols = symbols
+        self._frames: dict[tuple[int, int], tuple[SourceFrame, ...]] = {}
+
+    @cached_property
+    def _index(self) -> SymbolIndex:
+        return SymbolIndex(self.symbols.functions, self.symbols.lines, self.symbols.inlines)
+
+    @cached_property
+    def _callers(self) -> I32:
+        return self._index.callers()
+
+    def frames(self, address: int) -> tuple[SourceFrame, ...]:
+        """What an address of the file stands for, the innermost function first; empty where no function is."""
+        if not 0 <= address < 1 << 64:
+            return ()
+        function, line, inline = self._index.find(address)
+        if function < 0:
+            return self._public(address)
+        return self._chain(address, function, line, inline)
+
+    def find(self, addresses: U64) -> Found:
+        """Functions, lines and inlined calls of many addresses, as columns."""
+        return Found(*self._index.find_many(np.ascontiguousarray(addresses, np.uint64)))
+
+    def frames_of(self, addresses: U64) -> list[tuple[SourceFrame, ...]]:
+        """:meth:`frames` of many addresses."""
+        found = self.find(addresses)
+        given = zip(
+            addresses.tolist(), found.function.tolist(), found.line.tolist(), found.inline.tolist(), strict=True
+        )
+        return [
+            self._chain(address, function, line, inline) if function >= 0 else self._public(address)
+            for address, function, line, inline in given
+        ]
+
+    def _chain(self, address: int, function: int, line: int, inline: int) -> tuple[SourceFrame, ...]:
+        functions = self.symbols.functions
+        offset = address - int(functions.address[function])
+        frames: list[SourceFrame] = []
+        file, number, discriminator = self._line(line)
+        inlines = self.symbols.inlines
+        while inline >= 0:
+            frames.append(SourceFrame(self._name(inlines.name[inline]), file, number, discriminator, True))
+            file, number, discriminator = self._file(inlines.call_file[inline]), int(inlines.call_line[inline]), 0
+            inline = int(self._callers[inline])
+        frames.append(SourceFrame(self._name(functions.name[function]), file, number, discriminator, False, offset))
+        return tuple(frames)
+
+    def _line(self, line: int) -> tuple[str | None, int, int]:
+        if line < 0:
+            return None, 0, 0
+        lines = self.symbols.lines
+        discriminator = 0 if lines.discriminator is None else int(lines.discriminator[line])
+        return self._file(lines.file[line]), int(lines.line[line]), discriminator
+
+    def _name(self, number: np.uint32) -> str | None:
+        return None if number == NO_NAME else self.symbols.names[int(number)]
+
+    def _file(self, number: np.uint32) -> str | None:
+        return None if number == NO_FILE else self.symbols.files[int(number)]
+
+    def _public(self, address: int) -> tuple[SourceFrame, ...]:
+        """A symbol of the linker reaches to where the next one, or a function, begins."""
+        publics, functions = self.symbols.publics, self.symbols.functions
+        place = int(np.searchsorted(publics.address, np.uint64(address), "right")) - 1
+        if place < 0:
+            return ()
+        start = int(publics.address[place])
+        before = int(np.searchsorted(functions.address, np.uint64(address), "right")) - 1
+        if before >= 0 and int(functions.address[before]) >= start:
+            return ()
+        return (SourceFrame(self._name(publics.name[place]), None, 0, offset=address - start),)

@@ -1,0 +1,182 @@
+"""Names, files, lines and inlined calls of a file's addresses, from the best debugging information that there is.
+
+with Symbolizer.open("/usr/bin/python3.11") as symbols:
+    for frame in symbols.lookup(0x5dd20):
+        print(frame.demangled, frame.file, frame.line)
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from types import TracebackType
+
+import numpy as np
+
+from clew.errors import Problem
+from clew.image import Image, SymbolTable
+from clew.native.dwarf_assemble import Assembler
+from clew.symbols.assembled import Linker, finished
+from clew.symbols.debug_file import DebugFiles, find_debug_information
+from clew.symbols.debug_places import Places
+from clew.symbols.dwarf.info import DebugInfo
+from clew.symbols.dwarf.split import Splits
+from clew.symbols.lookup import Lookup, SourceFrame
+from clew.symbols.minidebug import minidebug_image
+from clew.symbols.split_file import find_split_file, find_split_package
+from clew.symbols.symbol_map import U64, SymbolMap
+
+#: Units that are kept.
+_MOST_UNITS = 4096
+
+
+class Symbolizer:
+    """Looks up the addresses of one file.
+
+    Args:
+        image: the file.
+        files: where its symbols and its DWARF are; by default they are looked for.
+        places: where to look; by default the system's directories, and the servers in the environment.
+        discriminators: whether frames tell those of their lines.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        files: DebugFiles | None = None,
+        *,
+        places: Places | None = None,
+        discriminators: bool = False,
+    ) -> None:
+        self.image = image
+        self.places = Places.default() if places is None else places
+        self.files = find_debug_information(image, self.places) if files is None else files
+        self._discriminators = discriminators
+        self._units: dict[int, Lookup] = {}
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, places: Places | None = None, discriminators: bool = False
+    ) -> Symbolizer:
+        """The symboliser of a file. Raises as :meth:`clew.image.Image.open`."""
+        return cls(Image.open(path), places=places, discriminators=discriminators)
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        for image in (self.image, self.files.symbols, self.files.dwarf, self.files.alternate):
+            if image is not None:
+                image.close()
+
+    def __enter__(self) -> Symbolizer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def info(self) -> DebugInfo | None:
+        """The DWARF, or None where none was found."""
+        image = self.files.dwarf
+        if image is None:
+            return None
+        images = [image, self.image] if image is not self.image else [image]
+        directories = self.places.directories
+        splits = Splits(
+            lambda: find_split_package(images, directories),
+            lambda name, directory: find_split_file(name, directory, images, directories),
+        )
+        return DebugInfo(image, supplement=self.files.alternate, splits=splits, discriminators=self._discriminators)
+
+    @cached_property
+    def tables(self) -> list[SymbolTable]:
+        """The linker's symbols, the fullest first."""
+        found = []
+        for image in dict.fromkeys((self.files.symbols, self.files.dwarf, self.image)):
+            if image is not None:
+                found.append(image.symbols("symtab"))
+        if not any(len(table) for table in found):
+            mini = minidebug_image(self.image)
+            if mini is not None:
+                found.append(mini.symbols("symtab"))
+        found.append(self.image.symbols("dynsym"))
+        return [table for table in found if len(table)]
+
+    @cached_property
+    def _linker(self) -> Linker:
+        return Linker(self.tables)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What was wrong with the DWARF, as far as it was read."""
+        return [] if self.info is None else self.info.problems
+
+    def lookup(self, address: int) -> tuple[SourceFrame, ...]:
+        """What an address of the file stands for, the innermost function first; empty where nothing is known."""
+        for unit in self._units_at(address):
+            frames = self._unit(unit).frames(address)
+            if frames:
+                return frames
+        return self._symbol(address)
+
+    def lookup_many(self, addresses: U64) -> list[tuple[SourceFrame, ...]]:
+        """:meth:`lookup` of many addresses (uint64). From some hundred on, the whole file is read."""
+        if "whole" not in self.__dict__ and len(addresses) < 256:
+            return [self.lookup(address) for address in addresses.tolist()]
+        found = self._whole_lookup.frames_of(addresses)
+        return [frames or self._symbol(address) for frames, address in zip(found, addresses.tolist(), strict=True)]
+
+    @cached_property
+    def whole(self) -> SymbolMap:
+        """Everything that is known of the file."""
+        assembler = Assembler(self._discriminators)
+        info = self.info
+        if info is None:
+            return finished(assembler, [], [], self._linker)
+        for unit in info.units:
+            info.add(assembler, unit)
+        return finished(assembler, info.names, info.files, self._linker)
+
+    @cached_property
+    def _whole_lookup(self) -> Lookup:
+        return Lookup(self.whole)
+
+    def _units_at(self, address: int) -> list[int]:
+        """The units that an address may be in, in their order."""
+        if self.info is None or not 0 <= address < 1 << 64:
+            return []
+        starts, ends, owners, reach, silent = self._claims
+        last = int(np.searchsorted(starts, np.uint64(address), "right"))
+        found: list[int] = []
+        while last and int(reach[last - 1]) > address:
+            last -= 1
+            if int(ends[last]) > address:
+                found.append(int(owners[last]))
+        # Of two that claim the same code, the first one counts.
+        return [*sorted(set(found)), *silent]
+
+    @cached_property
+    def _claims(self) -> tuple[U64, U64, np.ndarray[tuple[int], np.dtype[np.int64]], U64, list[int]]:
+        assert self.info is not None
+        starts, ends, owners, silent = self.info.claims()
+        return starts, ends, owners, np.maximum.accumulate(ends) if len(ends) else ends, silent
+
+    def _unit(self, number: int) -> Lookup:
+        known = self._units.get(number)
+        if known is None:
+            assert self.info is not None
+            assembler = Assembler(self._discriminators)
+            self.info.add(assembler, self.info.units[number])
+            if len(self._units) >= _MOST_UNITS:
+                self._units.clear()
+            known = Lookup(finished(assembler, self.info.names, self.info.files, self._linker, publics=False))
+            self._units[number] = known
+        return known
+
+    def _symbol(self, address: int) -> tuple[SourceFrame, ...]:
+        for table in self.tables:
+            found = table.at(address)
+            if found is not None:
+                return (SourceFrame(table.name(found[0]), None, 0, offset=found[1]),)
+        return ()

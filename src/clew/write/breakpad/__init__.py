@@ -1,0 +1,1 @@
+"""Breakpad symbol files: the text that ``dump_syms`` writes and crash reporters read."""

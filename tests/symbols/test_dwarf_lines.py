@@ -1,0 +1,379 @@
+"""Lines and paths of what compilers make, against llvm-dwarfdump, binutils' readelf and addr2line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew.image import Image
+from clew.native.dwarf_line_tables import LineTables
+from clew.native.dwarf_lines import NO_FILE, LineReader, LineRows
+from clew.symbols.dwarf.lines import LineHeader, LineSections
+from clew.testing.cfi_instructions import ByteOrder
+from clew.testing.dwarf_forms import Form, FormEncoder, IndexTable, StringTable
+from clew.testing.dwarf_lines import LNCT_DIRECTORY, LNCT_MD5, LNCT_PATH, LineProgramBuilder
+
+DWARFDUMP = shutil.which("llvm-dwarfdump") or shutil.which("llvm-dwarfdump-14")
+
+MAIN = """
+#include "square.h"
+static inline __attribute__((always_inline)) int twice(int x) { return square(x) + square(x + 1); }
+__attribute__((noinline, cold)) void unlikely(void) { volatile int x = 0; x++; }
+__attribute__((noinline)) int work(int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) { sum += twice(i); if (sum < 0) unlikely(); }
+    return sum;
+}
+int main(int argc, char **argv) { return work(argc) > 100 ? other(argc) : 0; }
+"""
+OTHER = """
+#include "inc/square.h"
+int unused(int n) { return n * 3; }
+int other(int n) { switch (n) { case 1: return unused(n); case 2: return 5; default: return square(n); } }
+"""
+HEADER = """
+#pragma once
+#ifdef __cplusplus
+extern "C" {
+#endif
+int other(int n);
+#ifdef __cplusplus
+}
+#endif
+static inline int square(int x) {
+    int y = x * x;
+    return y + 1;
+}
+"""
+ASSEMBLER = """
+.globl by_hand
+by_hand:
+    nop
+    ret
+.section .text.more,"ax"
+more:
+    nop
+    nop
+    ret
+"""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """What a command prints."""
+    result = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, cwd=cwd, timeout=60, check=True
+    )
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sources")
+    (root / "inc").mkdir()
+    (root / "sub").mkdir()
+    (root / "inc/square.h").write_text(HEADER)
+    for suffix in ("c", "cc"):
+        other = OTHER if suffix == "c" else OTHER.replace("int other", 'extern "C" int other')
+        (root / f"main.{suffix}").write_text(MAIN)
+        (root / f"sub/other.{suffix}").write_text(other)
+    (root / "by_hand.s").write_text(ASSEMBLER)
+    return root
+
+
+def build(sources: Path, output: Path, compiler: str, *options: str, suffix: str = "c") -> Image:
+    """Compiles and links two units and one of the assembler."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    inputs = [f"main.{suffix}", f"sub/other.{suffix}", "by_hand.s"]
+    run(compiler, "-O2", *options, "-Iinc", "-I.", *inputs, "-o", output, cwd=sources)
+    return Image.open(output)
+
+
+def data_of(image: Image, name: str) -> bytes:
+    section = image.section(name)
+    return b"" if section is None else bytes(section.data)
+
+
+def programs(image: Image) -> Iterator[tuple[int, LineRows]]:
+    """All line programs of a file, by offset."""
+    data = data_of(image, ".debug_line")
+    ranges = image.code_ranges()
+    reader = LineReader(
+        data, image.byte_order == "big", [start for start, _ in ranges], [end for _, end in ranges], discriminators=True
+    )
+    offset = 0
+    while offset < len(data):
+        result = reader.read(offset, image.address_size)
+        yield offset, result
+        offset = result.end
+
+
+_ROW = re.compile(r"0x([0-9a-f]{8,16})\s+(\d+)\s+\d+\s+(\d+)\s+\d+\s+(\d+)\s*(.*)")
+
+
+def dumped(path: Path) -> dict[int, list[tuple[int, int, int, int]]]:
+    """The rows that llvm-dwarfdump prints: of one address the last, gaps as rows; sequences of discarded code are at 0."""
+    if DWARFDUMP is None:
+        pytest.skip("llvm-dwarfdump is not installed")
+    result: dict[int, dict[int, tuple[int, int, int, int]]] = {}
+    rows: dict[int, tuple[int, int, int, int]] = {}
+    sequence: list[tuple[int, int, int, int]] = []
+    for line in run(DWARFDUMP, "--debug-line", path).splitlines():
+        if match := re.match(r"debug_line\[(0x[0-9a-f]+)\]", line):
+            rows = result.setdefault(int(match[1], 16), {})
+        elif match := _ROW.match(line):
+            address, number, file, discriminator = int(match[1], 16), int(match[2]), int(match[3]), int(match[4])
+            if "end_sequence" not in match[5]:
+                sequence.append((address, number, file, discriminator))
+                continue
+            if sequence and sequence[0][0] not in (0, address):
+                rows.update({row[0]: row for row in sequence if row[0] < address})
+                rows.setdefault(address, (address, 0, NO_FILE, 0))
+            sequence = []
+    return {offset: sorted(rows.values()) for offset, rows in result.items()}
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "g++", "clang-14", "clang++-14"])
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+@pytest.mark.parametrize(
+    "options", ["", "-ffunction-sections -Wl,--gc-sections", "-gdwarf64"], ids=["plain", "sections", "64"]
+)
+def test_rows_are_those_of_llvm_dwarfdump(
+    sources: Path, tmp_path: Path, compiler: str, version: int, options: str
+) -> None:
+    if version < 3 and "64" in options:
+        pytest.skip("DWARF 2 has no 64-bit format")
+    suffix = "cc" if "++" in compiler else "c"
+    with build(sources, tmp_path / "a", compiler, f"-gdwarf-{version}", *options.split(), suffix=suffix) as image:
+        found = {}
+        for offset, result in programs(image):
+            assert result.problems == []
+            assert result.discriminator is not None
+            columns = (result.address, result.line, result.file, result.discriminator)
+            found[offset] = list(zip(*(column.tolist() for column in columns), strict=True))
+        assert found == dumped(tmp_path / "a")
+        assert sum(map(len, found.values())) > 20
+
+
+_DECODED = re.compile(r"(\S+)\s+(\d+|-)\s+(0x[0-9a-f]+|0)\b")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-14"])
+@pytest.mark.parametrize("version", [2, 4, 5])
+def test_addresses_and_lines_are_those_of_readelf(sources: Path, tmp_path: Path, compiler: str, version: int) -> None:
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not installed")
+    with build(sources, tmp_path / "a", compiler, f"-gdwarf-{version}") as image:
+        ours = {
+            (address, line)
+            for _, result in programs(image)
+            for address, line, file in zip(
+                result.address.tolist(), result.line.tolist(), result.file.tolist(), strict=True
+            )
+            if file != NO_FILE
+        }
+    theirs: dict[int, int] = {}
+    for line in run("readelf", "--debug-dump=decodedline", "--wide", tmp_path / "a").splitlines():
+        if match := _DECODED.match(line):
+            if match[2] == "-":  # an end, which takes away a row of no length
+                theirs.pop(int(match[3], 16), None)
+            else:
+                theirs[int(match[3], 16)] = int(match[2])
+    assert ours == set(theirs.items())
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-14"])
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_paths_are_those_of_addr2line(
+    sources: Path, tmp_path: Path, compiler: str, version: int, absolute: bool
+) -> None:
+    """The units of a program that is linked in this order have their line programs in that order too."""
+    if shutil.which("addr2line") is None:
+        pytest.skip("addr2line is not installed")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    names = ["main.c", "sub/other.c"]
+    if absolute:
+        names = [str(sources / name) for name in names]
+    options = ["-O2", f"-gdwarf-{version}", f"-I{sources}/inc" if absolute else "-Iinc", "-I."]
+    run(compiler, *options, *names, "-o", tmp_path / "a", cwd=sources)
+    with Image.open(tmp_path / "a") as image:
+        sections = LineSections(
+            data_of(image, ".debug_line"), data_of(image, ".debug_line_str"), data_of(image, ".debug_str")
+        )
+        checked = set()
+        for (offset, result), name in zip(programs(image), names, strict=True):
+            header = LineHeader(sections, offset, comp_dir=str(sources), name=name)
+            assert header.problems == []
+            code = [
+                (address, line, file)
+                for address, line, file in zip(
+                    result.address.tolist(), result.line.tolist(), result.file.tolist(), strict=True
+                )
+                if file != NO_FILE and line
+            ]
+            printed = run("addr2line", "-e", tmp_path / "a", *(hex(address) for address, _, _ in code)).splitlines()
+            expected = [re.sub(r" \(discriminator \d+\)$", "", text) for text in printed]
+            assert [f"{header.file_path(file)}:{line}" for _, line, file in code] == expected
+            checked |= {header.file_path(file) for _, _, file in code}
+        assert len(checked) >= 3
+
+
+@pytest.mark.parametrize("byte_order", ["little", "big"])
+@pytest.mark.parametrize("dwarf64", [False, True])
+def test_names_of_every_form(byte_order: ByteOrder, dwarf64: bool) -> None:
+    for form in (
+        Form.STRING,
+        Form.LINE_STRP,
+        Form.STRP,
+        Form.STRP_SUP,
+        Form.GNU_STRP_ALT,
+        Form.STRX,
+        Form.STRX1,
+        Form.STRX2,
+        Form.STRX3,
+        Form.STRX4,
+        Form.GNU_STR_INDEX,
+    ):
+        strings, line_strings, supplementary, index = StringTable(), StringTable(), StringTable(), IndexTable()
+        for table in (strings, line_strings, supplementary):
+            table.add("something before it")
+        index.add(0)
+        program = LineProgramBuilder(
+            byte_order=byte_order,
+            dwarf64=dwarf64,
+            directories=[("/src",), ("inc",), ("/usr/include",)],
+            files=[
+                (bytes(16), "a.c", 0, b"vendor", 7),
+                (bytes(16), "b.h", 1, b"", 7),
+                (bytes(16), "c.h", 2, b"", 7),
+                (bytes(16), "/d.h", 1, b"", 7),
+                (bytes(16), "e.h", 9, b"", 7),
+            ],
+            directory_format=[(LNCT_PATH, form)],
+            file_format=[
+                (LNCT_MD5, Form.DATA16),
+                (LNCT_PATH, form),
+                (LNCT_DIRECTORY, Form.DATA1),
+                (0x2001, Form.BLOCK),
+                (3, Form.DATA8),
+            ],
+            forms=FormEncoder(
+                byte_order=byte_order,
+                dwarf64=dwarf64,
+                strings=strings,
+                line_strings=line_strings,
+                supplementary=supplementary,
+                string_offsets=index,
+            ),
+        )
+        data = program.build()
+        offsets = b"".join(value.to_bytes(8 if dwarf64 else 4, byte_order) for value in index.values)
+        sections = LineSections(
+            data,
+            line_str=line_strings.data,
+            strings=strings.data,
+            str_offsets=b"header.." + offsets,
+            supplementary=supplementary.data,
+            big=byte_order == "big",
+        )
+        header = LineHeader(sections, 0, comp_dir="/src", name="a.c")
+        assert header.problems == []
+        assert header.directories == ["/src", "inc", "/usr/include"]
+        paths = [header.file_path(number) for number in header.file_numbers]
+        assert paths == ["/src/a.c", "/src/inc/b.h", "/usr/include/c.h", "/d.h", "/src/e.h"], form
+        assert header.file_path(5) is None
+        assert header.file_path(-1) is None
+
+
+@pytest.mark.parametrize(
+    ("comp_dir", "expected"),
+    [
+        ("/cd", ["/cd/unit.c", "/cd/sub/a.c", "/abs/b.c", "/cd/c.c", "/d.c", "C:\\e.c", "/cd/f.c", None]),
+        (None, ["unit.c", "sub/a.c", "/abs/b.c", "c.c", "/d.c", "C:\\e.c", "f.c", None]),
+    ],
+)
+def test_paths_before_version_5(comp_dir: str | None, expected: list[str | None]) -> None:
+    files = [("a.c", 1), ("b.c", 2), ("c.c", 0), ("/d.c", 1), ("C:\\e.c", 1), ("f.c", 77)]
+    program = LineProgramBuilder(version=3, directories=["sub", "/abs"], files=files)
+    header = LineHeader(LineSections(program.build()), 0, comp_dir=comp_dir, name="unit.c")
+    assert [header.file_path(number) for number in range(8)] == expected
+    assert header.directories == [comp_dir, "sub", "/abs"]
+    assert header.file_numbers == range(1, 7)
+
+
+def test_directory_0_of_version_5_stands_in_for_a_compilation_directory() -> None:
+    program = LineProgramBuilder(directories=["/cd", "sub"], files=[("a.c", 0), ("b.c", 1)])
+    header = LineHeader(LineSections(program.build()), 0)
+    assert [header.file_path(number) for number in range(3)] == ["/cd/a.c", "sub/b.c", None]
+
+
+def test_files_that_a_program_defines() -> None:
+    program = LineProgramBuilder(version=4, directories=["sub"], files=["a.c"])
+    program.define_file("bé.c", 1)
+    program.define_file("c.c")
+    program.define_file("d.c", 1 << 40)
+    data = program.build()
+    defined = LineReader(data).read(0).defined
+    header = LineHeader(LineSections(data), 0, comp_dir="/cd", defined=defined)
+    assert [header.file_path(number) for number in header.file_numbers] == [
+        "/cd/a.c",
+        "/cd/sub/bé.c",
+        "/cd/c.c",
+        "/cd/d.c",
+    ]
+
+
+def test_names_that_are_no_text_or_do_not_end() -> None:
+    program = LineProgramBuilder(version=2, files=["\udcff.c"])
+    header = LineHeader(LineSections(program.build()), 0)
+    assert header.file_path(1) == "\udcff.c"
+    program = LineProgramBuilder(
+        files=[("/a.c",), (0x100,), (1,)], file_format=[(LNCT_PATH, Form.LINE_STRP)], directories=["/"]
+    )
+    header = LineHeader(LineSections(program.build(), line_str=b"/a"), 0)
+    assert [header.file_path(number) for number in range(3)] == [None, None, None]
+    long = "/" + "x" * 5000
+    header = LineHeader(LineSections(program.build(), line_str=long.encode() + b"\0"), 0)
+    assert header.file_path(0) == long
+
+
+@pytest.mark.parametrize(
+    ("message", "program"),
+    [
+        ("no format", LineProgramBuilder(directories=[()], directory_format=[])),
+        ("unknown form 0x99", LineProgramBuilder(directories=["/"], files=["a.c"], file_format=[(LNCT_PATH, 0x99)])),
+        ("unknown form 0x19", LineProgramBuilder(directories=["/"], files=[(1,)], file_format=[(LNCT_PATH, 0x19)])),
+    ],
+)
+def test_tables_that_make_no_sense(message: str, program: LineProgramBuilder) -> None:
+    if 0x99 in dict(program.file_format).values():
+        program.forms.encode = lambda form, value: b"/\0"  # type: ignore[method-assign]
+    header = LineHeader(LineSections(program.build()), 0, comp_dir="/cd")
+    assert message in str(header.problems[0])
+    assert header.file_path(0) is None
+
+
+def test_cut_tables_keep_what_stands_before() -> None:
+    program = LineProgramBuilder(version=4, directories=["sub"], files=["a.c", "b.c"])
+    data = program.build()
+    end = data.index(b"b.c")
+    header = LineHeader(LineSections(data[: end + 2]), 0, comp_dir="/cd")
+    assert header.file_path(1) is None  # the header runs past the section's end, as a whole
+    assert header.problems
+    tables = LineTables(program.build(header_length=end - 10), False, 0)
+    assert len(tables.files[0]) == 1
+    assert tables.error is not None
+
+
+def test_offsets_that_are_none() -> None:
+    for offset in (-5, 0, 1 << 70):
+        header = LineHeader(LineSections(b""), offset, comp_dir="/cd", name="a.c")
+        assert header.problems
+        assert header.file_path(1) is None
