@@ -138,7 +138,9 @@ def main() -> int:
         agreed, decided, left = verdicts(addresses, mine, answers, same)
         share = 100 * agreed / len(addresses)
         good &= share >= least
-        print(f"  {title}: {share:.2f} % agree with two of three (of {100 * decided / len(addresses):.2f} % where two agree)")
+        print(
+            f"  {title}: {share:.2f} % agree with two of three (of {100 * decided / len(addresses):.2f} % where two agree)"
+        )
         for text, places in sorted(left.items(), key=lambda each: -len(each[1])):
             print(f"    {len(places):6,}  {text}")
             for place in random.Random(1).sample(places, min(options.examples, len(places))):

@@ -24,8 +24,13 @@ from pathlib import Path
 from random import Random
 
 import fuzz_arm_exidx_inputs
+import fuzz_breakpad_cfi_inputs
+import fuzz_breakpad_cfi_layers
+import fuzz_breakpad_inputs
+import fuzz_breakpad_layers
 import fuzz_cfi_inputs
 import fuzz_cfi_layers
+import fuzz_dwarf_lines_inputs
 import fuzz_elf_inputs
 import fuzz_elf_layers
 import fuzz_perfdata_inputs
@@ -55,10 +60,24 @@ def _read_cfi(blob: bytes) -> None:
 
 
 SUBJECTS = {
+    "breakpad": Subject(
+        fuzz_breakpad_inputs.seeds, fuzz_breakpad_inputs.mutated, fuzz_breakpad_layers.read_symbol_file
+    ),
     "cfi": Subject(fuzz_cfi_inputs.seeds, fuzz_cfi_inputs.mutated, _read_cfi),
+    "dwarf_lines": Subject(
+        fuzz_dwarf_lines_inputs.seeds, fuzz_elf_inputs.mutated, fuzz_dwarf_lines_inputs.read_everything
+    ),
     "elf": Subject(fuzz_elf_inputs.seeds, fuzz_elf_inputs.mutated, fuzz_elf_layers.read_everything),
     "core": Subject(fuzz_target_inputs.core_seeds, fuzz_elf_inputs.mutated, fuzz_target_layers.read_core),
     "arm_exidx": Subject(fuzz_arm_exidx_inputs.seeds, fuzz_elf_inputs.mutated, fuzz_arm_exidx_inputs.read_everything),
+    "breakpad_cfi": Subject(
+        fuzz_breakpad_cfi_inputs.seeds, fuzz_breakpad_cfi_inputs.mutated, fuzz_breakpad_cfi_layers.read_text
+    ),
+    "breakpad_cfi_tables": Subject(
+        fuzz_breakpad_cfi_inputs.section_seeds,
+        fuzz_breakpad_cfi_inputs.section_mutated,
+        fuzz_breakpad_cfi_layers.write_section,
+    ),
     "minidump": Subject(fuzz_target_inputs.minidump_seeds, fuzz_elf_inputs.mutated, fuzz_target_layers.read_minidump),
     "perfdata": Subject(fuzz_perfdata_inputs.seeds, fuzz_perfdata_inputs.mutated, fuzz_perfdata_layers.read_recording),
 }

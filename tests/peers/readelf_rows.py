@@ -160,6 +160,9 @@ def machine(text: str, registers: Mapping[int, int], load: Callable[[int], int],
             have.append(-have.pop() if name == "neg" else ~have.pop())
         elif name == "dup":
             have.append(have[-1])
+        elif name == "drop":
+            have.pop()
+            continue
         else:
             right, left = have.pop(), have.pop()
             have.append(

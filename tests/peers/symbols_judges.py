@@ -62,7 +62,13 @@ def _run(command: list[str], lines: list[str]) -> list[str]:
     if shutil.which(command[0]) is None:
         raise Unusable(f"{command[0]} is not installed")
     done = subprocess.run(
-        command, input="\n".join([*lines, ""]), capture_output=True, text=True, errors="replace", timeout=TIMEOUT
+        command,
+        check=False,
+        input="\n".join([*lines, ""]),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TIMEOUT,
     )
     if done.returncode or not done.stdout:
         raise Unusable(f"{command[0]}: {done.stderr.strip()[:300] or f'exit code {done.returncode}'}")
@@ -221,7 +227,9 @@ def code_symbols(path: Path) -> tuple[tuple[str, int, int], ...]:
 
 # Comparing
 
-_SUFFIX = re.compile(r"(\.(cold|part|constprop|isra|lto_priv|localalias|clone|llvm|warm|hot|unlikely|__uniq|ipa)|\.\d+)+$")
+_SUFFIX = re.compile(
+    r"(\.(cold|part|constprop|isra|lto_priv|localalias|clone|llvm|warm|hot|unlikely|__uniq|ipa)|\.\d+)+$"
+)
 
 
 def bare(name: str | None) -> str | None:
@@ -316,7 +324,8 @@ def show(chain: Chain) -> str:
     """A chain on one line."""
     return (
         " < ".join(
-            f"{frame.function or '??'} at {os.path.basename(frame.file) if frame.file else '??'}:{frame.line}" for frame in chain
+            f"{frame.function or '??'} at {os.path.basename(frame.file) if frame.file else '??'}:{frame.line}"
+            for frame in chain
         )
         or "nothing"
     )

@@ -63,9 +63,7 @@ class SymFile:
                 self.functions.append(Function(int(address, 16), int(size, 16), name))
         elif kind == "INLINE":
             depth, number, file, origin, *pieces = rest.split(" ")
-            spans = [
-                (int(start, 16), int(size, 16)) for start, size in zip(pieces[::2], pieces[1::2], strict=True)
-            ]
+            spans = [(int(start, 16), int(size, 16)) for start, size in zip(pieces[::2], pieces[1::2], strict=True)]
             self.functions[-1].inlines.append((int(depth), int(number), int(file), int(origin), spans))
         else:
             address, size, number, file = line.split(" ")

@@ -1,17 +1,18 @@
 """Names and lines of programs of many compilers: clew says what addr2line and llvm-symbolizer say.
 
-Each program is asked for (nearly) every address of its code. Where both judges say the same, clew must; where they differ, clew must say
-what one of them says. What one of them cannot read is asked of it in a twin of the same code that it can read.
+Each program is asked for (nearly) every address of its code. Where both judges say the same, clew must; where they differ,
+clew must say what one of them says. What one of them cannot read is asked of it in a twin of the same code that it can read.
 """
 
 from __future__ import annotations
 
+import glob
 import shutil
 from itertools import product
 from pathlib import Path
 
 import pytest
-from symbols_builds import BOTH, SOURCES, addresses_of, built, check, folder, run, text, tool
+from symbols_builds import BOTH, SOURCES, addresses_of, built, check, common_folder, folder, run, text, tool
 from symbols_judges import code_symbols
 
 LLVM = ("llvm-symbolizer",)
@@ -59,7 +60,6 @@ CODE = [
     "-O3 -funroll-loops -march=haswell",
     "-O2 -Wl,--emit-relocs",
     "-O2 -fdebug-prefix-map=/=/elsewhere/",
-    "-O2 -s",
 ]
 OTHER_CODE = [(compiler, source, options) for options, (compiler, source) in product(CODE, COMPILERS)] + [
     ("clang", "names.c", "-O2 -fbasic-block-sections=all -fuse-ld=lld"),
@@ -73,8 +73,7 @@ OTHER_CODE = [(compiler, source, options) for options, (compiler, source) in pro
 
 @pytest.mark.parametrize(("compiler", "source", "options"), mostly_slow(OTHER_CODE, 2))
 def test_code(compiler: str, source: str, options: str) -> None:
-    stripped = options.endswith("-s")
-    check(built(compiler, options if stripped else f"-g {options}", source), inlined=not stripped and "-fno-inline" not in options)
+    check(built(compiler, f"-g {options}", source), inlined="-fno-inline" not in options)
 
 
 # Other descriptions of the same code
@@ -97,23 +96,27 @@ DESCRIPTIONS = [
     "-gdwarf64 -gdwarf-4",
 ]
 OTHER_DESCRIPTIONS = [
-    *((compiler, source, options) for options, (compiler, source) in product(DESCRIPTIONS, COMPILERS) if compiler[0] == "g"),
+    *(
+        (compiler, source, options)
+        for options, (compiler, source) in product(DESCRIPTIONS, COMPILERS)
+        if compiler[0] == "g"
+    ),
     *(
         (compiler, source, options)
         for options, (compiler, source) in product(
             [
                 "-gline-tables-only",
                 "-gmlt",
-                "-g -fdebug-info-for-profiling",
-                "-g -gcolumn-info -fdebug-macro",
-                "-g -fdebug-types-section",
+                "-fdebug-info-for-profiling",
+                "-gcolumn-info -fdebug-macro",
+                "-fdebug-types-section",
                 "-gdwarf64 -gdwarf-5",
-                "-g -fdebug-default-version=3",
-                "-g -fstandalone-debug",
-                "-g -gsimple-template-names",
-                "-g -fdebug-ranges-base-address -gdwarf-4",
-                "-g -fintegrated-as",
-                "-g -fno-integrated-as -gdwarf-4",
+                "-fdebug-default-version=3",
+                "-fstandalone-debug",
+                "-gsimple-template-names",
+                "-fdebug-ranges-base-address -gdwarf-4",
+                "-fintegrated-as",
+                "-fno-integrated-as -gdwarf-4",
             ],
             COMPILERS,
         )
@@ -124,7 +127,7 @@ OTHER_DESCRIPTIONS = [
 
 @pytest.mark.parametrize(("compiler", "source", "options"), mostly_slow(OTHER_DESCRIPTIONS, 2))
 def test_descriptions(compiler: str, source: str, options: str) -> None:
-    check(built(compiler, f"{options} -O2", source))
+    check(built(compiler, f"-g {options} -O2", source))
 
 
 # Other packages of the same description
@@ -142,7 +145,7 @@ PACKAGES = [
 OTHER_PACKAGES = [(compiler, source, options) for options, (compiler, source) in product(PACKAGES, COMPILERS)] + [
     (compiler, source, options)
     for options, (compiler, source) in product(
-        ["-gsplit-dwarf=single", "-gsplit-dwarf -fsplit-dwarf-inlining", "-gsplit-dwarf -fno-split-dwarf-inlining -gdwarf-4"],
+        ["-gsplit-dwarf -fsplit-dwarf-inlining", "-gsplit-dwarf -fno-split-dwarf-inlining -gdwarf-4"],
         COMPILERS,
     )
     if compiler[0] == "c"
@@ -161,6 +164,16 @@ def test_packages(compiler: str, source: str, options: str) -> None:
     check(built(compiler, f"-O2 -g {options}", source), plain_of(compiler, source, options))
 
 
+@pytest.mark.parametrize("source", ["names.c", "names.cc"])
+def test_split_descriptions_that_stay_in_the_object(source: str) -> None:
+    compiler = "clang" if source == "names.c" else "clang++"
+    program = folder() / "program"
+    words = ["-O2", "-g", *(["-std=c++17"] if source == "names.cc" else [])]
+    run(compiler, *words, "-gsplit-dwarf=single", "-c", SOURCES / source, "-o", f"{program}.o", cwd=common_folder())
+    run(compiler, f"{program}.o", "-o", program, cwd=common_folder())
+    check(program, plain_of(compiler, source, ""))
+
+
 @pytest.mark.parametrize(
     ("packer", "compiler", "source", "options"),
     mostly_slow(
@@ -177,10 +190,10 @@ def test_packages_of_split_files(packer: str, compiler: str, source: str, option
     if packer == "dwp" and "-gdwarf-5" in options:
         pytest.skip("dwp of binutils 2.40 knows DWARF 4 only")
     program = built(compiler, f"-O2 -g {options} -DPACKED_BY_{packer.replace('-', '_')}", source)
-    package = program.with_name("program.dwp")
+    package = program.with_name(f"{program.name}.dwp")
     if not package.exists():
         run(packer, "-e", program, "-o", package, cwd=program.parent)
-        for split in program.parent.glob("*.dwo"):
+        for split in program.parent.glob(f"{program.name}-*.dwo"):
             split.unlink()
     check(program, plain_of(compiler, source, options))
 
@@ -233,7 +246,11 @@ def test_sections_compressed_afterwards(style: str) -> None:
 # Objects
 
 OBJECTS = [
-    ("gcc", "names.c", "-O2 -fno-toplevel-reorder -fno-reorder-functions -fno-reorder-blocks-and-partition -fno-ipa-cp"),
+    (
+        "gcc",
+        "names.c",
+        "-O2 -fno-toplevel-reorder -fno-reorder-functions -fno-reorder-blocks-and-partition -fno-ipa-cp",
+    ),
     ("clang", "names.c", "-O2"),
     ("gcc", "names.c", "-O2 -gz=zlib"),
     ("gcc", "names.c", "-O0"),
@@ -247,13 +264,13 @@ def test_objects(compiler: str, source: str, options: str) -> None:
     """An object's relocations are not applied yet. Its ``.text`` begins at 0, and is asked alone."""
     path = built(compiler, f"-g -c {options}", source)
     code = next(code for name, _, code in text(path) if name == ".text")
-    check(path, judges=LLVM, addresses=range(0, len(code)), inlined="-O2" in options)
+    check(path, judges=LLVM, addresses=range(len(code)), inlined="-O2" in options)
 
 
 # Assembler
 
 
-@pytest.mark.parametrize("options", ["-g", "-gdwarf-4", "-gdwarf-3", "-gdwarf-2", "-Wa,-gdwarf-5", "-g -gz=zlib"])
+@pytest.mark.parametrize("options", ["-g", "-gdwarf-4", "-gdwarf-3", "-gdwarf-2", "-Wa,-gdwarf-5", "-gz=zlib"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_assembler(compiler: str, options: str) -> None:
     check(built(compiler, f"-shared -nostdlib {options}", "names.S"), inlined=False)
@@ -271,23 +288,42 @@ GNU = {"arm": "arm-linux-gnueabihf"}
 
 def crosses() -> list[tuple[str, str, str]]:
     """Compiler, source and options for each machine, those of big-endian s390x first."""
-    wanted = [
-        (f"{GNU.get(machine, f'{machine}-linux-gnu')}-{language}", f"names.{'c' if language == 'gcc' else 'cc'}", options)
+    return [
+        (
+            f"{GNU.get(machine, f'{machine}-linux-gnu')}-{language}",
+            f"names.{'c' if language == 'gcc' else 'cc'}",
+            options,
+        )
         for machine, language, options in product(
             ["s390x", *(machine for machine in MACHINES if machine != "s390x")],
             ("gcc", "g++"),
             ("-O2 -gdwarf-5", "-O2 -gdwarf-4", "-O0 -gdwarf-2"),
         )
     ]
-    return wanted
 
 
 @pytest.mark.parametrize(("compiler", "source", "options"), mostly_slow(crosses(), 2))
 def test_machines(compiler: str, source: str, options: str) -> None:
-    check(built(compiler, f"-shared -nostdlib -fPIC -fno-use-cxa-atexit {options}" if source.endswith("cc") else f"-shared -nostdlib -fPIC {options}", source), inlined="-O2" in options)
+    check(
+        built(
+            compiler,
+            f"-shared -nostdlib -fPIC -fno-use-cxa-atexit {options}"
+            if source.endswith("cc")
+            else f"-shared -nostdlib -fPIC {options}",
+            source,
+        ),
+        inlined="-O2" in options,
+    )
 
 
-TARGETS = ["aarch64-linux-gnu", "s390x-linux-gnu", "powerpc64-linux-gnu", "mips-linux-gnu", "sparcv9-linux-gnu", "riscv64-linux-gnu"]
+TARGETS = [
+    "aarch64-linux-gnu",
+    "s390x-linux-gnu",
+    "powerpc64-linux-gnu",
+    "mips-linux-gnu",
+    "sparcv9-linux-gnu",
+    "riscv64-linux-gnu",
+]
 
 
 @pytest.mark.slow
@@ -297,23 +333,25 @@ def test_machines_of_clang(target: str, version: int) -> None:
     """Objects of machines that nothing else here builds for, linked by LLVM where it can."""
     path = built("clang", f"--target={target} -O2 -gdwarf-{version} -c", "names.c")
     code = next(code for name, _, code in text(path) if name == ".text")
-    check(path, judges=LLVM, addresses=range(0, len(code)))
+    check(path, judges=LLVM, addresses=range(len(code)))
 
 
 # Other languages
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["-g -O", "-g", "-g -C opt-level=3 -C lto=fat -C codegen-units=1", "-C debuginfo=1 -O"])
+@pytest.mark.parametrize(
+    "options", ["-g -O", "-g", "-g -C opt-level=3 -C lto=fat -C codegen-units=1", "-C debuginfo=1 -O"]
+)
 @pytest.mark.parametrize("mangling", ["legacy", "v0"])
 def test_rust(options: str, mangling: str) -> None:
     place = folder()
-    manglings = ["-C", f"symbol-mangling-version={mangling}", *(["-Z", "unstable-options"] if mangling == "legacy" else [])]
-    run("rustc", *options.split(), *manglings, "-o", place / "program", SOURCES / "names.rs", cwd=place)
+    words = [*options.split(), "-C", f"symbol-mangling-version={mangling}", "-Z", "unstable-options"]
+    run("rustc", *words, "-o", place / "program", SOURCES / "names.rs", cwd=place, RUSTC_BOOTSTRAP="1")
     check(place / "program")
 
 
-GOS = ["/usr/local/go/bin/go", "/usr/lib/go-1.19/bin/go"]
+GOS = sorted({shutil.which("go") or "/usr/local/go/bin/go", *glob.glob("/usr/lib/go-*/bin/go")})
 
 
 @pytest.mark.slow

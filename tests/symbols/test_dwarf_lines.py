@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from clew.image import Image
@@ -15,6 +16,7 @@ from clew.native.dwarf_line_tables import LineTables
 from clew.native.dwarf_lines import NO_FILE, LineReader, LineRows
 from clew.symbols.dwarf.lines import LineHeader, LineSections
 from clew.testing.cfi_instructions import ByteOrder
+from clew.testing.dwarf import At, DwarfBuilder, Tag
 from clew.testing.dwarf_forms import Form, FormEncoder, IndexTable, StringTable
 from clew.testing.dwarf_lines import LNCT_DIRECTORY, LNCT_MD5, LNCT_PATH, LineProgramBuilder
 
@@ -223,6 +225,48 @@ def test_paths_are_those_of_addr2line(
             assert [f"{header.file_path(file)}:{line}" for _, line, file in code] == expected
             checked |= {header.file_path(file) for _, _, file in code}
         assert len(checked) >= 3
+
+
+@pytest.mark.parametrize(
+    "sequences",
+    [
+        [([(0x1000, 1), (0x1004, 2)], 0x1010), ([(0x1008, 3), (0x100C, 4), (0x1018, 5)], 0x1020)],
+        [([(0x1008, 3), (0x100C, 4), (0x1018, 5)], 0x1020), ([(0x1000, 1), (0x1004, 2)], 0x1010)],
+        [([(0x1000, 1), (0x1004, 2)], 0x1020), ([(0x1008, 3), (0x100C, 4)], 0x1010)],
+        [([(0x1000, 1), (0x1004, 2)], 0x1010), ([(0x1000, 3), (0x100C, 4)], 0x1020)],
+        [([(0x1010, 1), (0x1010, 2), (0x1014, 3)], 0x1018), ([(0x1000, 4), (0x1010, 5)], 0x1010)],
+        [([(0, 1), (0x1004, 2)], 0x1010), ([(0x1008, 3)], 0x1009)],
+    ],
+)
+def test_overlaps_are_settled_as_in_addr2line(
+    tmp_path: Path, sequences: list[tuple[list[tuple[int, int]], int]]
+) -> None:
+    if shutil.which("addr2line") is None:
+        pytest.skip("addr2line is not installed")
+    dwarf = DwarfBuilder(version=4)
+    program = dwarf.line_program(files=["a.c"])
+    for rows, end in sequences:
+        program.sequence(rows, end)
+    dwarf.unit().die(
+        Tag.COMPILE_UNIT,
+        (At.NAME, Form.STRING, "a.c"),
+        (At.STMT_LIST, Form.SEC_OFFSET, dwarf.add_lines(program)),
+        (At.LOW_PC, Form.ADDR, 0x1000),
+        (At.HIGH_PC, Form.DATA4, 0x30),
+    )
+    path = tmp_path / "a"
+    path.write_bytes(dwarf.elf(code=[(0x1000, bytes(0x30))]))
+    result = LineReader(program.build(), code_start=[0x1000], code_end=[0x1030]).read(0)
+    found = []
+    for address in range(0x1000, 0x1030):
+        row = int(np.searchsorted(result.address, np.uint64(address), "right")) - 1
+        found.append(int(result.line[row]) if row >= 0 else 0)
+    printed = run("addr2line", "-e", path, *(hex(address) for address in range(0x1000, 0x1030))).splitlines()
+    # A sequence at address 0 is code that was discarded; binutils believes it where nothing else is.
+    if sequences[0][0][0][0]:
+        assert found == [int(text.rpartition(":")[2].replace("?", "0")) for text in printed]
+    else:
+        assert found == [0] * 8 + [3] + [0] * 39
 
 
 @pytest.mark.parametrize("byte_order", ["little", "big"])

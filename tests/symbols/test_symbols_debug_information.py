@@ -23,6 +23,7 @@ from clew.symbols import (
     find_alternate_file,
     find_debug_information,
 )
+from clew.testing import ElfBuilder
 
 
 def places(*directories: Path, urls: tuple[str, ...] = (), cache: Path | None = None) -> Places:
@@ -140,6 +141,19 @@ def test_a_link_with_the_wrong_checksum(tmp_path: Path) -> None:
     found = find_debug_information(image, places())
     assert names(found) == (str(below), str(below))
     assert found.tried[1:] == ((str(beside), "has another checksum than .gnu_debuglink says"),)
+
+
+def test_a_file_that_would_take_minutes_to_check(tmp_path: Path) -> None:
+    debug = Path(write(tmp_path / "tool.debug", elf(None, symbol="hidden")))
+    try:
+        os.truncate(debug, (1 << 34) + 1)
+        Image.open(debug).close()
+    except (OSError, Error):
+        pytest.skip("so large a file cannot be made or mapped here")
+    image = Image.from_bytes(elf(None, _gnu__debuglink=linked(b"tool.debug", 0)), f"{tmp_path}/tool")
+    found = find_debug_information(image, places())
+    debug.unlink()
+    assert dict(found.tried)[str(debug)] == "is too large for its checksum to be computed"
 
 
 @pytest.mark.parametrize("name", [b"../../etc/passwd", b"", b"..", b"/etc/passwd", b"x" * 9000])
@@ -321,7 +335,14 @@ def test_what_dwz_makes(options: list[str], tmp_path: Path) -> None:
 def test_stores_are_looked_into_for_a_module_with_an_id(tmp_path: Path) -> None:
     image = Image.from_bytes(elf(), "tool")
     where = Places((), (str(tmp_path),))
-    assert find_debug_information(image, where).symbol_file_tried == ()
+    assert find_debug_information(image, places()).symbol_file_tried == ()
+    # The first fields of the GUID, of 4, 2 and 2 bytes, have their bytes swapped: ab12cd34 ef56 ab12 cd34ef56ab12cd34.
+    own = f"{tmp_path}/tool/34CD12AB56EF12ABCD34EF56AB12CD340/tool.sym"
+    assert find_debug_information(image, where).symbol_file_tried[0] == (own, "there is no such file")
+    write(Path(own), b"MODULE Linux x86_64 34CD12AB56EF12ABCD34EF56AB12CD340 tool\n")
+    assert find_debug_information(image, where).symbol_file == own
+    nothing = Image.from_bytes(ElfBuilder().build(), "tool")
+    assert "neither a build id nor code" in find_debug_information(nothing, where).symbol_file_tried[0].reason
     path = f"{tmp_path}/tool/AB0/tool.sym"
     found = find_debug_information(image, where, debug_id=("tool", "AB0"))
     assert found.symbol_file is None

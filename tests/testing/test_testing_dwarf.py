@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew.testing.cfi_instructions import ByteOrder
-from clew.testing.dwarf import AbbrevTable, At, Die, DwarfBuilder, Form, Inline, Language, Rle, Tag, UnitType
+from clew.testing.dwarf import AbbrevTable, At, Attribute, Die, DwarfBuilder, Form, Inline, Language, Rle, Tag, UnitType
 from clew.testing.dwarf_dies import sibling_attributes
 
 DWARFDUMP = shutil.which("llvm-dwarfdump") or shutil.which("llvm-dwarfdump-14")
@@ -79,7 +79,8 @@ def program(dwarf: DwarfBuilder) -> dict[str, Die]:
     )
     if version >= 5:
         pieces = [Rle.base_address(0x1000), Rle.offset_pair(4, 6), Rle.start_length(0x1008, 1)]
-        ranges = (At.RANGES, Form.RNGLISTX, dwarf.range_list(pieces))
+        # Not DW_FORM_rnglistx, which binutils 2.40 does not follow.
+        ranges: Attribute = (At.RANGES, Form.SEC_OFFSET, dwarf.range_list(pieces))
         root.add(At.RNGLISTS_BASE, Form.SEC_OFFSET, dwarf.rnglists_base)
     else:
         ranges = (At.RANGES, offset, dwarf.ranges([(4, 6), (8, 9)]))
@@ -124,7 +125,7 @@ def test_addresses_are_named_by_addr2line(tmp_path: Path) -> None:
         program(dwarf)
         path = tmp_path / f"a{version}"
         path.write_bytes(dwarf.elf(code=[(0x1000, bytes(16))]))
-        command = ["addr2line", "-f", "-i", "-e", path, "0x1001", "0x1005", "0x1007"]
+        command = ["addr2line", "-f", "-i", "-e", str(path), "0x1001", "0x1005", "0x1007"]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         assert result.stdout.splitlines() == [
             "main",
@@ -140,6 +141,7 @@ def test_addresses_are_named_by_addr2line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dwarf64", [False, True])
 def test_every_form(tmp_path: Path, dwarf64: bool) -> None:
+    """Every form but DW_FORM_addrx3, which LLVM 14 does not know."""
     dwarf = DwarfBuilder(dwarf64=dwarf64)
     unit = dwarf.unit()
     root = unit.die(
@@ -164,7 +166,7 @@ def test_every_form(tmp_path: Path, dwarf64: bool) -> None:
         (Form.INDIRECT, (Form.STRP, "indirect")),
     ]
     dies = [root.child(Tag.VARIABLE, (At.NAME, form, value)) for form, value in names]
-    for form in (Form.ADDR, Form.ADDRX, Form.ADDRX1, Form.ADDRX2, Form.ADDRX3, Form.ADDRX4):
+    for form in (Form.ADDR, Form.ADDRX, Form.ADDRX1, Form.ADDRX2, Form.ADDRX4):
         dies.append(root.child(Tag.LABEL, (At.LOW_PC, form, 0x1000 + form)))
     for form, value in (
         (Form.DATA1, 0xF1),
@@ -198,11 +200,11 @@ def test_every_form(tmp_path: Path, dwarf64: bool) -> None:
     for name in ("string", "strp", "line_strp", "strx", "strx1", "strx2", "strx3", "strx4", "indirect"):
         # LLVM prints the string of an indexed form behind its index.
         assert f'"{name}"' in text, name
-    for form in (Form.ADDR, Form.ADDRX, Form.ADDRX1, Form.ADDRX2, Form.ADDRX3, Form.ADDRX4):
+    for form in (Form.ADDR, Form.ADDRX, Form.ADDRX1, Form.ADDRX2, Form.ADDRX4):
         assert f"(0x{0x1000 + form:016x})" in text, form
     for number in ("0xf1", "0xf102", "0xf1020304", "0x8000000000000000", "300", "-300", "-7", "9"):
         assert re.search(rf"DW_AT_const_value\s+\({number}\)", text), number
-    assert len(re.findall(r"DW_AT_const_value\s+\(<0x02> 01 02 \)", text)) == 4
+    assert len(re.findall(r"DW_AT_const_value\s+\(<0x0*2> 01 02 \)", text)) == 4
     assert re.search(r"DW_AT_type\s+\(0x123456789abcdef0\)", text)
     # LLVM 14 does not print the name of a variable's type where the type is none.
     assert len(re.findall(r'DW_AT_type\s+\(0x[0-9a-f]+ "int"\)', text)) == 5
@@ -213,6 +215,17 @@ def test_every_form(tmp_path: Path, dwarf64: bool) -> None:
     for die in dies:
         assert f"{die.offset:#010x}: " in text
     assert "int" in readelf(path, "--debug-dump=info")
+
+
+def test_the_form_that_llvm_does_not_know(tmp_path: Path) -> None:
+    dwarf = DwarfBuilder()
+    base = (At.ADDR_BASE, Form.SEC_OFFSET, dwarf.addr_base)
+    root = dwarf.unit().die(Tag.COMPILE_UNIT, base, (At.LOW_PC, Form.ADDR, 0))
+    root.child(Tag.LABEL, (At.LOW_PC, Form.ADDRX3, 0x1234))
+    path = tmp_path / "a"
+    path.write_bytes(dwarf.elf())
+    assert re.search(r"DW_AT_low_pc\s+: .*1234", readelf(path, "--debug-dump=info"))
+    assert dwarf.sections()[".debug_info"].endswith(b"\x02\0\0\0\0")
 
 
 def test_kinds_of_units(tmp_path: Path) -> None:
@@ -243,14 +256,12 @@ def test_kinds_of_units(tmp_path: Path) -> None:
     assert "name = 'old'" in text
     assert "unit_type = DW_UT_partial" in text
     assert re.search(r"DW_UT_skeleton.*DWO_id = 0x0000000000abcdef", text)
-    assert re.search(rf"DW_AT_import\s+\({partial.offset:#018x}\)", text)
-    assert re.search(rf"DW_AT_sibling\s+\({children[2].offset:#018x}\)", text)
+    assert re.search(rf"DW_AT_import\s+\(0x0*{partial.offset:x}\)", text)
+    assert re.search(rf"DW_AT_sibling\s+\(0x0*{children[2].offset:x}\)", text)
     assert f"{empty.offset:#010x}: " in text
     assert "[905]" not in text
     assert "[905]" in dwarfdump(path, "--debug-abbrev")
-    assert "thing" in readelf(
-        path, "--debug-dump=info,types" if "types" in readelf(path, "--help") else "--debug-dump=info"
-    )
+    assert "thing" in readelf(path, "--debug-dump=info")
 
 
 @pytest.mark.parametrize("version", [4, 5])

@@ -148,7 +148,9 @@ class Scanner(Columns):
     def line(self) -> cython.int:
         """A line record that is not plain."""
         count: cython.size_t = self.line_count
-        if not (self.hexadecimal(0) and self.hexadecimal(1) and self.reference(2, 0) and self.reference(3, NO_NUMBER)):
+        if not self.hexadecimal(0):
+            self.flaw(UNKNOWN)
+        elif not (self.hexadecimal(1) and self.reference(2, 0) and self.reference(3, NO_NUMBER)):
             self.flaw(MALFORMED)
         elif not self.inside:
             self.flaw(ORPHAN_LINE)

@@ -15,7 +15,7 @@ else:
 
     uint64_t = uint32_t = int64_t = int32_t = cython.longlong
 
-from clew.native.columns import empty, enlarged, zeros
+from clew.native.columns import empty, enlarged
 from clew.native.cursor import Malformed
 
 #: What a tag is to whoever looks for code.
@@ -42,50 +42,71 @@ _AT_SIBLING = 0x01
 
 
 @cython.cclass
-class AbbrevTable:
-    """The abbreviations of a unit.
+class AbbrevBook:
+    """The abbreviations of all units that were asked for, one table behind the other.
 
     Args:
         data: ``.debug_abbrev``.
-        offset: where the unit's begin.
-        address_size, offset_size, version: the unit's; they decide how large some forms are.
-
-    Raises:
-        Malformed: they make no sense.
     """
 
-    def __init__(self, data, offset, address_size, offset_size, version):
-        cursor: Cursor = Cursor(data, offset)
-        if offset >= len(data):
-            raise Malformed(f"abbreviations at {offset:#x}, beyond the end of .debug_abbrev")
-        self.sparse = None
-        self.direct = zeros(1, "u4")
-        self.count = 0
-        self.specs = 0
-        self.steps = 0
+    def __init__(self, data):
+        self.data = data
+        self.count = self.specs = self.steps = self.tables = 0
         self.tag = empty(64, "u4")
         self.children = empty(64, "u1")
         self.role = empty(64, "u1")
         self.sibling = empty(64, "u1")
         self.first = empty(65, "u4")
         self.first_step = empty(65, "u4")
+        self.first[0] = self.first_step[0] = 0
         self.name = empty(256, "u4")
         self.form = empty(256, "u4")
         self.constant = empty(256, "i8")
         self.step = empty(256, "i4")
-        self.read(cursor, address_size, offset_size, version)
+        self.base = empty(16, "u4")
+        self.size = empty(16, "u4")
+        self.is_dense = empty(16, "u1")
+        self.sparse = []
+        self.known = {}
+        # A hostile file can have its units' tables begin at each byte of a long one.
+        self.budget = 16 * len(data) + 65536
 
     @cython.cfunc
-    def read(self, cursor: Cursor, address_size: cython.int, offset_size: cython.int, version: cython.int):
-        """Reads them."""
+    @cython.exceptval(-1, check=True)
+    def table(
+        self, offset: uint64_t, address_size: cython.int, offset_size: cython.int, version: cython.int
+    ) -> uint32_t:
+        """The number of the table at an offset, as a unit with these sizes reads it.
+
+        Raises:
+            Malformed: it makes no sense.
+        """
+        key = (offset, address_size, offset_size, version <= 2)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self.read(offset, address_size, offset_size, version)
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def read(
+        self, offset: uint64_t, address_size: cython.int, offset_size: cython.int, version: cython.int
+    ) -> uint32_t:
+        """Reads a table."""
         code: uint64_t
         name: uint64_t
         form: uint64_t
         size: cython.int
         run: int32_t
-        at: cython.size_t
+        at: cython.size_t = self.count
+        base: cython.size_t = at
+        number: uint32_t
         # Compilers count from 1; dwz and LTO do not always.
         dense: cython.bint = True
+        places: dict = {}
+        if offset >= cython.cast(uint64_t, len(self.data)):
+            raise Malformed("abbreviations beyond the end of .debug_abbrev")
+        cursor: Cursor = Cursor(self.data, offset)
         while True:
             code = cursor.uleb()
             if code == 0:
@@ -95,8 +116,6 @@ class AbbrevTable:
             self.tag[at] = cursor.uleb() & WORD
             self.role[at] = _ROLES.get(self.tag[at], 0)
             self.children[at] = cursor.fixed(1) != 0
-            self.first[at] = self.specs
-            self.first_step[at] = self.steps
             self.sibling[at] = 0
             run = 0
             while True:
@@ -130,16 +149,25 @@ class AbbrevTable:
             self.count = at + 1
             self.first[at + 1] = self.specs
             self.first_step[at + 1] = self.steps
-            if dense and code != at + 1:
+            if dense and code != at + 1 - base:
                 dense = False
-                self.sparse = {number + 1: number for number in range(at)}
+                places = {each + 1: base + each for each in range(at - base)}
             if not dense:
-                self.sparse.setdefault(code, at)
-        if not dense:
-            self.direct = zeros(min(max(self.sparse) + 1, 4 * self.count + 1024), "u4")
-            for code, at in self.sparse.items():
-                if code < cython.cast(uint64_t, self.direct.shape[0]):
-                    self.direct[code] = at + 1
+                places.setdefault(code, at)
+        self.budget -= cursor.pos - offset
+        if self.budget < 0:
+            raise Malformed("tables of abbreviations that lie in each other")
+        number = self.tables
+        if number >= cython.cast(uint32_t, self.base.shape[0]):
+            self.base = enlarged(self.base, 2 * number)
+            self.size = enlarged(self.size, 2 * number)
+            self.is_dense = enlarged(self.is_dense, 2 * number)
+        self.base[number] = base
+        self.size[number] = self.count - base
+        self.is_dense[number] = dense
+        self.sparse.append(places)
+        self.tables = number + 1
+        return number
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -180,11 +208,11 @@ class AbbrevTable:
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
-    def find(self, code: uint64_t) -> cython.Py_ssize_t:
-        """The abbreviation of this code; -1 for none."""
-        if self.sparse is None:
-            return code - 1 if code - 1 < self.count else -1
-        if code < cython.cast(uint64_t, self.direct.shape[0]):
-            return cython.cast(cython.Py_ssize_t, self.direct[code]) - 1
-        found = self.sparse.get(code)
+    def find(self, table: uint32_t, code: uint64_t) -> cython.Py_ssize_t:
+        """The abbreviation of this code in a table; -1 for none."""
+        if self.is_dense[table]:
+            if code - 1 < self.size[table]:
+                return cython.cast(cython.Py_ssize_t, self.base[table] + code) - 1
+            return -1
+        found = self.sparse[table].get(code)
         return -1 if found is None else found

@@ -1,5 +1,9 @@
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from clew.native.dwarf_files cimport FileBook
+from clew.native.dwarf_lines cimport LineReader
+from clew.native.dwarf_scopes cimport ScopeWalker
+
 cdef class Assembler:
     cdef readonly size_t functions, lines, inlines, ranges
     cdef uint64_t[::1] f_address, f_size
@@ -11,9 +15,11 @@ cdef class Assembler:
     cdef uint16_t[::1] i_depth
     cdef uint32_t[::1] i_name, i_file, i_line, i_first_range
     cdef uint64_t[::1] r_address, r_size
-    cdef const uint64_t[::1] row_address
-    cdef const uint32_t[::1] row_line, row_file, row_discriminator, file_map
-    cdef uint32_t[::1] emitted
+    cdef size_t rows, file_limit
+    cdef uint64_t[::1] row_address
+    cdef uint32_t[::1] row_line, row_file, row_discriminator, file_map
+    cdef uint32_t[::1] emitted, natural, place
+    cdef int add_unit(self, ScopeWalker walker, uint32_t[::1] name, LineReader lines, size_t rows, FileBook files) except -1
     cdef int grow_functions(self) except -1
     cdef int grow_lines(self) except -1
     cdef int grow_inlines(self) except -1

@@ -9,9 +9,15 @@ import numpy as np
 
 if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD
+    from cython.cimports.clew.native.dwarf_files import FileBook
+    from cython.cimports.clew.native.dwarf_lines import LineReader
+    from cython.cimports.clew.native.dwarf_scopes import ScopeWalker
     from cython.cimports.libc.stdint import uint16_t, uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD
+    from clew.native.dwarf_files import FileBook
+    from clew.native.dwarf_lines import LineReader
+    from clew.native.dwarf_scopes import ScopeWalker
 
     uint64_t = uint32_t = uint16_t = cython.longlong
 
@@ -53,37 +59,43 @@ class Assembler:
         self.r_address = empty(64, "u8")
         self.r_size = empty(64, "u8")
         self.emitted = empty(64, "u4")
+        self.natural = empty(0, "u4")
+        self.rows = self.file_limit = 0
 
-    def add_unit(self, scopes, names, low, high, rows, file_map):
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def add_unit(
+        self,
+        walker: ScopeWalker,
+        name: uint32_t[::1],
+        lines: LineReader,
+        rows: cython.size_t,
+        files: FileBook,
+    ) -> cython.int:
         """Adds the functions of a unit.
 
         Args:
-            scopes: the columns of a :class:`ScopeWalker`.
-            names (u4): the number of each scope's name.
-            low, high (u8): the ranges of the scopes.
-            rows: address (u8), line, file (u4) of the unit's rows of lines, sorted, and their discriminators or None; a
-                row without file (all ones) ends what is before it.
-            file_map (u4): for each file number of the unit, that of the map.
+            walker: has the scopes, and their ranges.
+            name: the number of each scope's name.
+            lines, rows: has so many rows of lines, sorted; a row without file (all ones) ends what is before it.
+            files: the unit's, all made ready that are used.
         """
-        columns = (scopes[1], scopes[2], scopes[3], scopes[4], names, low, high, rows[0], rows[1], rows[2], file_map, scopes[5])
-        discriminator = rows[3] if self.discriminators else rows[2]
-        if not cython.compiled:
-            columns = tuple(memoryview(column) for column in columns)
-            discriminator = memoryview(discriminator)
-        level: cython.const[uint16_t][::1] = columns[0]
-        call_file: cython.const[uint32_t][::1] = columns[1]
-        call_line: cython.const[uint32_t][::1] = columns[2]
-        first: cython.const[uint32_t][::1] = columns[3]
-        name: cython.const[uint32_t][::1] = columns[4]
-        start: cython.const[uint64_t][::1] = columns[5]
-        stop: cython.const[uint64_t][::1] = columns[6]
-        self.row_address = columns[7]
-        self.row_line = columns[8]
-        self.row_file = columns[9]
-        self.row_discriminator = discriminator
-        self.file_map = columns[10]
-        nest: cython.const[uint16_t][::1] = columns[11]
-        total: cython.size_t = level.shape[0]
+        level: uint16_t[::1] = walker.level
+        nest: uint16_t[::1] = walker.nest
+        call_file: uint32_t[::1] = walker.call_file
+        call_line: uint32_t[::1] = walker.call_line
+        first: uint32_t[::1] = walker.first_range
+        start: uint64_t[::1] = walker.ranges.low
+        stop: uint64_t[::1] = walker.ranges.high
+        self.rows = rows
+        self.row_address = lines.out_address
+        self.row_line = lines.out_line
+        self.row_file = lines.out_file
+        self.row_discriminator = lines.out_disc
+        self.file_map = files.map
+        self.file_limit = files.limit
+        began: cython.size_t = self.functions
+        total: cython.size_t = walker.count
         i: cython.size_t
         end: cython.size_t
         piece: cython.size_t
@@ -94,7 +106,6 @@ class Assembler:
         a: uint64_t
         b: uint64_t
         before: cython.size_t
-        began: cython.size_t = self.functions
         for i in range(total):
             if level[i]:
                 continue
@@ -139,23 +150,35 @@ class Assembler:
                 self.add_lines(start[piece], stop[piece])
                 self.f_end_line[self.functions - 1] = self.lines
         self.add_orphans(began)
+        return 0
 
     @cython.cfunc
     def add_orphans(self, began: cython.size_t):
         """Adds the rows that are in no function of the unit, as functions without name: assembler's code, and padding."""
-        rows: cython.size_t = self.row_address.shape[0]
-        order = np.argsort(np.asarray(self.f_address[began : self.functions]), kind="stable")
-        if not cython.compiled:
-            order = memoryview(order)
-        place: cython.const[cython.Py_ssize_t][::1] = order
-        count: cython.size_t = place.shape[0]
+        rows: cython.size_t = self.rows
+        i: cython.size_t
+        ends: cython.size_t = self.functions
+        # Compilers mostly write functions in the order of their addresses.
+        for i in range(began + 1, ends):
+            if self.f_address[i] < self.f_address[i - 1]:
+                order = np.argsort(np.asarray(self.f_address)[began:ends], kind="stable").astype("u4")
+                self.place = order if cython.compiled else memoryview(order)
+                break
+        else:
+            if ends - began > cython.cast(cython.size_t, self.natural.shape[0]):
+                self.natural = empty(2 * (ends - began), "u4")
+                for i in range(2 * (ends - began)):
+                    self.natural[i] = i
+            self.place = self.natural
+        place: uint32_t[::1] = self.place
+        count: cython.size_t = ends - began
         k: cython.size_t = 0
-        i: cython.size_t = 0
         at: uint64_t
         until: uint64_t
         low: uint64_t
         high: uint64_t
         covered: uint64_t = 0
+        i = 0
         while i + 1 < rows:
             if self.row_file[i] == WORD:
                 i += 1
@@ -207,7 +230,7 @@ class Assembler:
     def row_at(self, address: uint64_t) -> cython.size_t:
         """The row at an address: the last that does not begin later, or the first of all."""
         low: cython.size_t = 0
-        high: cython.size_t = self.row_address.shape[0]
+        high: cython.size_t = self.rows
         middle: cython.size_t
         while low < high:
             middle = (low + high) // 2
@@ -221,7 +244,7 @@ class Assembler:
     @cython.exceptval(check=False)
     def file_of(self, number: uint32_t) -> uint32_t:
         """The map's number of a file of the unit."""
-        if cython.cast(cython.size_t, number) < cython.cast(cython.size_t, self.file_map.shape[0]):
+        if number < self.file_limit:
             return self.file_map[number]
         return WORD
 
@@ -229,7 +252,7 @@ class Assembler:
     @cython.exceptval(-1, check=False)
     def add_lines(self, low: uint64_t, high: uint64_t) -> cython.int:
         """Adds the lines of a piece of code; neighbours of the same line become one."""
-        rows: cython.size_t = self.row_address.shape[0]
+        rows: cython.size_t = self.rows
         i: cython.size_t = self.row_at(low)
         n: cython.size_t = self.lines
         first: cython.size_t = n

@@ -3,8 +3,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from clew.native.dwarf_line_program cimport LineProgram
 
 cdef class LineTables(LineProgram):
-    cdef readonly object error, directories, files
-    cdef size_t count, room
+    cdef readonly object error
+    cdef size_t count, room, first_file
     cdef uint8_t[::1] kind
     cdef uint64_t[::1] number
     cdef uint32_t[::1] directory

@@ -39,40 +39,58 @@ class LineTables(LineProgram):
     Args:
         data: the bytes of ``.debug_line``.
         big: whether numbers are big-endian.
-        offset: where the line program begins.
+        offset: where the line program begins; None to read none yet.
 
     After construction ``directories`` and ``files`` are tuples of arrays, one element an entry in the order of the header:
     what the name's number means (u1), the number (u8), and the directory's index (u4, 0 in ``directories``). ``error`` says
     why they are not complete, or is None, and ``version`` and ``width`` (bytes of an offset) are those of the header.
     """
 
-    def __init__(self, data, big, offset):
+    def __init__(self, data, big, offset=None):
         LineProgram.__init__(self, data, big)
         self.error = None
-        self.directories = self.files = None
-        self.start_table()
+        self.room = 64
+        self.kind, self.number, self.directory = zeros(64, "u1"), zeros(64, "u8"), zeros(64, "u4")
+        self.count = self.first_file = 0
+        if offset is not None:
+            self.read(offset)
+
+    def read(self, offset):
+        """Reads the tables of another header."""
+        self.error = None
+        self.count = self.first_file = 0
+        self.reset()
+        is_second: cython.bint = False
         try:
             self.read_header(offset)
             self.end = self.program
             self.pos = self.tables
             self.read_table(True)
-            self.directories = self.finish()
-            self.start_table()
+            self.first_file = self.count
+            is_second = True
             self.read_table(False)
         except Malformed as error:
             self.error = str(error)
-        table = self.finish()
-        if self.directories is None:
-            self.directories = table
-            self.start_table()
-            table = self.finish()
-        self.files = table
+        if not is_second:
+            self.first_file = self.count
 
-    def start_table(self):
-        """Begins without an entry."""
-        self.count = 0
-        self.room = 64
-        self.kind, self.number, self.directory = zeros(64, "u1"), zeros(64, "u8"), zeros(64, "u4")
+    @property
+    def directories(self):
+        """The directories."""
+        return self.part(0, self.first_file)
+
+    @property
+    def files(self):
+        """The files."""
+        return self.part(self.first_file, self.count)
+
+    def part(self, first, last):
+        """Some of the entries as arrays."""
+        return (
+            np.array(self.kind[first:last], "u1"),
+            np.array(self.number[first:last], "u8"),
+            np.array(self.directory[first:last], "u4"),
+        )
 
     def grow(self):
         """Makes room for as many entries again."""
@@ -80,11 +98,6 @@ class LineTables(LineProgram):
         self.kind = enlarged(self.kind, self.room)
         self.number = enlarged(self.number, self.room)
         self.directory = enlarged(self.directory, self.room)
-
-    def finish(self):
-        """The entries as arrays."""
-        n = self.count
-        return np.array(self.kind[:n], "u1"), np.array(self.number[:n], "u8"), np.array(self.directory[:n], "u4")
 
     def read_table(self, directories):
         """Reads the table of directories, or that of files."""

@@ -1,14 +1,16 @@
 """Runs line number programs (DWARF 5, 6.2; versions 2 to 5) into columns: which line of which file an address came from.
 
 A program makes sequences: rows of ascending addresses that an end row closes. Here a row ends where the next one begins,
-and an end is a row too, whose file is :data:`NO_FILE`. What a program says more than once, or not in order, is settled as
-binutils' addr2line settles it (bfd, ``dwarf2.c``), and LLVM where it answers at all:
+and an end is a row too, whose file is :data:`NO_FILE`. What a program says more than once, or not in order, is settled so;
+binutils' addr2line (2.40) and llvm-symbolizer (14) do the same unless it says otherwise:
 
 * Of rows of a sequence with one address, the last counts. One at the address of the end says nothing.
-* Rows whose address goes backwards are sorted, and those at or beyond the end of their sequence left out.
-* Of overlapping sequences the one that starts first keeps its whole range; what sticks out of a later one goes on behind it.
-  Of equal starts the longer one counts, then the one that stands first.
+* Of sequences that overlap in part, the one that starts first keeps its range; the rest of the other goes on behind it.
+* One inside another counts for nothing, and of equal starts the longer one counts. So does binutils; LLVM answers with the
+  inner one, and loses the addresses before it.
+* Of equal ranges the sequence that stands first counts, as in LLVM; in binutils the last.
 * A sequence that starts outside of the file's code is of code that the linker discarded, and left out.
+* Rows whose address goes backwards are sorted, as binutils does it, and those at or beyond the end of their sequence left out.
 * A sequence without an end, in a program that is cut, ends where its last row would begin: how far that goes nobody knows.
 """
 
@@ -55,8 +57,8 @@ class LineReader(LineMachine):
     def __init__(self, data, big=False, code_start=None, code_end=None, discriminators=False, merge=False):
         LineMachine.__init__(self, data, big, code_start, code_end, discriminators)
         self.merge = merge
-        # Where the rows that count are put together, before what is handed out is copied in its right size.
-        self.out_room = 0
+        self.scratch_room = 0
+        self.order = empty(16, "u4")
         self.out_address, self.out_line, self.out_file, self.out_disc = [
             empty(0, code) for code in ("u8", "u4", "u4", "u4")
         ]
@@ -74,16 +76,32 @@ class LineReader(LineMachine):
             program; the end of the section where that is not known). Never raises for what the section holds: where a
             program makes no sense, the rows up to there are kept.
         """
+        problems = []
+        # What cannot be an offset is one beyond the section.
+        at = offset if 0 <= offset < len(self.data) else len(self.data)
+        n = self.read_rows(at, address_size if 0 < address_size <= 8 else 8, problems)
+        return LineRows(
+            np.array(self.out_address[:n], "u8"),
+            np.array(self.out_line[:n], "u4"),
+            np.array(self.out_file[:n], "u4"),
+            np.array(self.out_disc[:n], "u4") if self.discriminators else None,
+            problems,
+            tuple(self.defined),
+            self.unit_end or len(self.data),
+        )
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def read_rows(self, offset: uint64_t, address_size: cython.int, problems: list) -> cython.size_t:
+        """The same for the core: how many rows there are in ``out_address``, ``out_line``, ``out_file`` and ``out_disc``."""
         self.reset()
         self.defined = []
         self.count = 0
-        problems = []
         at = offset
         # What no machine has is hostile, and decides nothing: the operand's own length says how long an address is.
         self.default_address_size = address_size if 0 < address_size <= 8 else 8
         try:
-            # What cannot be an offset is one beyond the section.
-            self.read_header(offset if 0 <= offset < len(self.data) else len(self.data))
+            self.read_header(offset)
             if self.cut:
                 problems.append(Problem("the line program runs past the end of the section", SECTION, offset))
             self.begin()
@@ -98,7 +116,7 @@ class LineReader(LineMachine):
             problems.append(Problem(str(error), SECTION, self.at if at is None else at))
         if self.count:
             self.settle(problems, offset)
-        return self.result(problems)
+        return self.result()
 
     def settle(self, problems, offset):
         """Closes a sequence that has no end, and sorts what is not sorted."""
@@ -138,33 +156,34 @@ class LineReader(LineMachine):
         first[:] = last - counts
         low[:] = address[first]
 
-    def result(self, problems):
-        """What :meth:`read` returns."""
-        n = 0
-        if self.count:
-            if self.out_room < self.row_room:
-                self.out_room = self.row_room
-                self.out_address, self.out_line = empty(self.out_room, "u8"), empty(self.out_room, "u4")
-                self.out_file = empty(self.out_room, "u4")
-                if self.discriminators:
-                    self.out_disc = empty(self.out_room, "u4")
-            n = self.put_together(self.by_start())
-        return LineRows(
-            np.array(self.out_address[:n], "u8"),
-            np.array(self.out_line[:n], "u4"),
-            np.array(self.out_file[:n], "u4"),
-            np.array(self.out_disc[:n], "u4") if self.discriminators else None,
-            problems,
-            tuple(self.defined),
-            self.unit_end or len(self.data),
-        )
+    def result(self):
+        """Puts the rows that count together; how many they are."""
+        # In the order of the program they are put together where they stand; in another they need room of their own.
+        self.out_address, self.out_line, self.out_file = self.row_address, self.row_line, self.row_file
+        self.out_disc = self.row_disc
+        return self.put_together(self.by_start()) if self.count else 0
+
+    def make_scratch(self):
+        """Room of their own for the rows that count, in columns that are used again."""
+        if self.scratch_room < self.count:
+            room = self.scratch_room = self.row_room
+            self.scratch = [empty(room, "u8"), empty(room, "u4"), empty(room, "u4"), empty(room, "u4")]
+        self.out_address, self.out_line, self.out_file, self.out_disc = self.scratch
 
     def by_start(self):
         """The sequences in the order in which they count: by start, the longer first, the earlier first."""
-        n = self.sequences
-        low, high = np.asarray(self.low)[:n], np.asarray(self.high)[:n]
-        order = np.arange(n) if (low[1:] >= high[: n - 1]).all() else np.lexsort((~high, low))
-        order = order.astype("u4")
+        n: cython.size_t = self.sequences
+        i: cython.size_t
+        if n > cython.cast(cython.size_t, self.order.shape[0]):
+            self.order = empty(2 * n, "u4")
+        for i in range(n):
+            if i and self.low[i] < self.high[i - 1]:
+                break
+            self.order[i] = i
+        else:
+            return self.order[:n]
+        self.make_scratch()
+        order = np.lexsort((~np.asarray(self.high)[:n], np.asarray(self.low)[:n])).astype("u4")
         return order if cython.compiled else memoryview(order)
 
     def put_together(self, order: uint32_t[::1]) -> cython.size_t:

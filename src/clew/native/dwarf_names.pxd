@@ -16,3 +16,4 @@ cdef class NameFinder:
     cdef text(self, size_t unit, uint64_t form, uint64_t value)
     cdef cut(self, object section, const unsigned char[::1] data, uint64_t at)
     cdef look(self, uint64_t die, int hops)
+    cdef uint32_t number_of(self, uint64_t die) except? -1

@@ -8,13 +8,13 @@ import numpy as np
 
 if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD, Cursor
-    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevTable
+    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevBook
     from cython.cimports.clew.native.dwarf_forms import FormCursor
     from cython.cimports.clew.native.dwarf_units import UnitTable
     from cython.cimports.libc.stdint import uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD, Cursor
-    from clew.native.dwarf_abbrevs import AbbrevTable
+    from clew.native.dwarf_abbrevs import AbbrevBook
     from clew.native.dwarf_forms import FormCursor
     from clew.native.dwarf_units import UnitTable
 
@@ -93,12 +93,18 @@ class NameFinder:
         given: cython.const[uint64_t][:] = source
         i: cython.size_t
         for i in range(count):
-            known = self.known.get(given[i])
-            if known is None:
-                known = self.add(self.name_of(given[i]))
-                self.known[given[i]] = known
-            out[i] = known
+            out[i] = self.number_of(given[i])
         return np.asarray(result)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def number_of(self, die: uint64_t) -> uint32_t:
+        """The number of the name that an entry bears."""
+        known = self.known.get(die)
+        if known is None:
+            known = self.add(self.name_of(die))
+            self.known[die] = known
+        return known
 
     def add(self, name):
         """The number of a name."""
@@ -124,7 +130,7 @@ class NameFinder:
         name_value: uint64_t = 0
         name_form: uint32_t = 0
         cursor: FormCursor
-        abbrevs: AbbrevTable
+        abbrevs: AbbrevBook
         if hops > _MOST_HOPS:
             raise Malformed("entries that lead to each other in circles")
         if die >= _ALT:
@@ -135,8 +141,8 @@ class NameFinder:
         if unit < 0 or not self.units.version[unit]:
             raise Malformed("a reference to outside of all units")
         cursor = self.units.cursor_at(unit, die)
-        abbrevs = self.units.abbrevs(unit)
-        found = abbrevs.find(cursor.uleb())
+        abbrevs = self.units.abbrevs
+        found = abbrevs.find(self.units.table(unit), cursor.uleb())
         if found < 0:
             raise Malformed("a reference to where no entry is")
         for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):

@@ -8,14 +8,14 @@ import numpy as np
 
 if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD
-    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevTable
+    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevBook
     from cython.cimports.clew.native.dwarf_forms import FormCursor
     from cython.cimports.clew.native.dwarf_ranges import RangeReader
     from cython.cimports.clew.native.dwarf_units import UnitTable
     from cython.cimports.libc.stdint import int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD
-    from clew.native.dwarf_abbrevs import AbbrevTable
+    from clew.native.dwarf_abbrevs import AbbrevBook
     from clew.native.dwarf_forms import FormCursor
     from clew.native.dwarf_ranges import RangeReader
     from clew.native.dwarf_units import UnitTable
@@ -81,7 +81,7 @@ class ScopeWalker:
         cursor: FormCursor = self.units.cursor_at(unit, self.units.die[unit])
         self.unit_start = self.units.start[unit]
         try:
-            self.walk_tree(cursor, self.units.abbrevs(unit))
+            self.walk_tree(cursor, self.units.table(unit))
         except Malformed as error:
             return cursor.pos, str(error)
         return None
@@ -107,8 +107,9 @@ class ScopeWalker:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def walk_tree(self, cursor: FormCursor, abbrevs: AbbrevTable) -> cython.int:
+    def walk_tree(self, cursor: FormCursor, table: uint32_t) -> cython.int:
         """Goes through all entries."""
+        abbrevs: AbbrevBook = self.units.abbrevs
         depth: cython.size_t = 0
         code: uint64_t
         entry: uint64_t
@@ -127,7 +128,7 @@ class ScopeWalker:
                     break
                 depth -= 1
                 continue
-            found = abbrevs.find(code)
+            found = abbrevs.find(table, code)
             if found < 0:
                 raise Malformed("an entry without abbreviation")
             role = abbrevs.role[found]
@@ -160,7 +161,7 @@ class ScopeWalker:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def pass_over(self, cursor: FormCursor, abbrevs: AbbrevTable, found: cython.size_t, leap: cython.bint) -> cython.int:
+    def pass_over(self, cursor: FormCursor, abbrevs: AbbrevBook, found: cython.size_t, leap: cython.bint) -> cython.int:
         """Moves on behind an entry; with ``leap``, behind its children too."""
         at: cython.size_t = abbrevs.first_step[found]
         end: cython.size_t = abbrevs.first_step[found + 1]
@@ -210,7 +211,7 @@ class ScopeWalker:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def sibling_size(self, abbrevs: AbbrevTable, found: cython.size_t) -> cython.int:
+    def sibling_size(self, abbrevs: AbbrevBook, found: cython.size_t) -> cython.int:
         """Bytes of the reference to the sibling."""
         spec: cython.size_t
         form: uint32_t
@@ -223,7 +224,7 @@ class ScopeWalker:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def read_scope(
-        self, cursor: FormCursor, abbrevs: AbbrevTable, found: cython.size_t, entry: uint64_t, level: int32_t
+        self, cursor: FormCursor, abbrevs: AbbrevBook, found: cython.size_t, entry: uint64_t, level: int32_t
     ) -> int32_t:
         """Reads a function or an inlined call; the level of calls inside it, or -1 for one without code."""
         spec: cython.size_t

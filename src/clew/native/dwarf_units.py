@@ -9,12 +9,12 @@ import numpy as np
 
 if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD
-    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevTable
+    from cython.cimports.clew.native.dwarf_abbrevs import AbbrevBook
     from cython.cimports.clew.native.dwarf_forms import FormCursor
     from cython.cimports.libc.stdint import uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD
-    from clew.native.dwarf_abbrevs import AbbrevTable
+    from clew.native.dwarf_abbrevs import AbbrevBook
     from clew.native.dwarf_forms import FormCursor
 
     uint64_t = uint32_t = cython.longlong
@@ -60,8 +60,6 @@ _PLACES = {
     0x2131: 11,
     0x13: 12,
 }
-#: Tables of abbreviations that are kept.
-_MOST_TABLES = 1024
 
 
 @cython.cclass
@@ -79,10 +77,9 @@ class UnitTable:
 
     def __init__(self, info, abbrev, big):
         self.info = info
-        self.abbrev = abbrev
+        self.abbrevs = AbbrevBook(abbrev)
         self.big = big
         self.problems = []
-        self.tables = {}
         self.count = 0
         self.recent = 0
         self.start = zeros(16, "u8")
@@ -96,6 +93,7 @@ class UnitTable:
         self.kind = zeros(16, "u1")
         self.read(FormCursor(info, 0, None, big))
         self.root = full(14 * (self.count + 1), NONE, "u8")
+        self.tables = zeros(self.count + 1, "u4")
         self.root_form = zeros(14 * (self.count + 1), "u4")
         unit: cython.size_t
         cursor: FormCursor = FormCursor(info, 0, None, big)
@@ -182,7 +180,7 @@ class UnitTable:
     @cython.cfunc
     def read_root(self, unit: cython.size_t, cursor: FormCursor):
         """Reads the root entry of a unit."""
-        abbrevs: AbbrevTable
+        abbrevs: AbbrevBook = self.abbrevs
         found: cython.Py_ssize_t
         spec: cython.size_t
         value: uint64_t
@@ -195,8 +193,7 @@ class UnitTable:
         cursor.address_size = self.address_size[unit]
         cursor.offset_size = self.offset_size[unit]
         cursor.version = self.version[unit]
-        abbrevs = self.abbrevs(unit)
-        found = abbrevs.find(cursor.uleb())
+        found = abbrevs.find(self.table(unit), cursor.uleb())
         if found < 0:
             raise Malformed("its root entry has no abbreviation")
         for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):
@@ -237,20 +234,14 @@ class UnitTable:
         return self.find(offset)
 
     @cython.cfunc
-    def abbrevs(self, unit: cython.size_t) -> AbbrevTable:
-        """The abbreviations of a unit. Raises Malformed."""
-        key = (self.abbrev_offset[unit], self.address_size[unit], self.offset_size[unit], self.version[unit] <= 2)
-        table = self.tables.get(key)
-        if table is None:
-            if len(self.tables) >= _MOST_TABLES:
-                # Units are mostly read in order: the oldest are done with.
-                for old in list(self.tables)[: _MOST_TABLES // 2]:
-                    del self.tables[old]
-            table = AbbrevTable(
-                self.abbrev, self.abbrev_offset[unit], self.address_size[unit], self.offset_size[unit], self.version[unit]
+    @cython.exceptval(-1, check=True)
+    def table(self, unit: cython.size_t) -> uint32_t:
+        """The number of a unit's table of abbreviations. Raises Malformed."""
+        if not self.tables[unit]:
+            self.tables[unit] = 1 + self.abbrevs.table(
+                self.abbrev_offset[unit], self.address_size[unit], self.offset_size[unit], self.version[unit]
             )
-            self.tables[key] = table
-        return table
+        return self.tables[unit] - 1
 
     @cython.cfunc
     def cursor_at(self, unit: cython.size_t, offset: uint64_t) -> FormCursor:

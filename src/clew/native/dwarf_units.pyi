@@ -7,7 +7,6 @@ ROOT_ATTRIBUTES: tuple[str, ...]
 
 class UnitTable:
     info: Buffer
-    abbrev: Buffer
     big: bool
     count: int
     problems: list[tuple[int, str]]

@@ -59,6 +59,8 @@ class Nests:
         self.which, self.out_range = empty(calls, "u4"), empty(calls + 1, "u4")
         self.out_address, self.out_last, self.reach = (empty(ranges, "u8") for _ in range(3))
         self.level_first, self.level_end = empty(0x10001, "u4"), empty(0x10001, "u4")
+        self.level_top, self.level_owner = empty(0x10001, "u8"), zeros(0x10001, "u4")
+        self.shuffled = zeros(len(first), "u1")
         self.count = self.range_count = 0
         self.run()
         self.out_range[self.count] = self.range_count
@@ -71,6 +73,10 @@ class Nests:
             np.asarray(self.out_address)[:r],
             np.asarray(self.out_last)[:r],
         )
+
+    def unsorted(self):
+        """1 for each function (u1) of the last cut in which calls of one depth are not one behind the other."""
+        return np.asarray(self.shuffled)
 
     def flaws(self):
         """What was found of each call (u1) by the last cut."""
@@ -155,6 +161,11 @@ class Nests:
             if last > limit:
                 last = limit
                 cut = True
+            if self.level_owner[depth] == window + 1 and first <= self.level_top[depth]:
+                self.shuffled[window] = 1
+            else:
+                self.level_owner[depth] = window + 1
+                self.level_top[depth] = last
             self.out_address[at] = first
             self.out_last[at] = last
             at += 1

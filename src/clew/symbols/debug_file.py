@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.errors import Error
-from clew.image import Image
+from clew.image import Image, breakpad_id
 from clew.symbols.alternate_file import find_alternate_file
 from clew.symbols.debug_checks import cut, other_build_id, other_checksum, without_dwarf, without_symbols
 from clew.symbols.debug_links import debug_link
@@ -72,7 +72,7 @@ def find_debug_information(
         symbols, dwarf: whether these are wanted.
         build_id: its build id, where that is known otherwise than from the file.
         path: where the file was when it ran, if that is another place than now.
-        debug_id: its name and id in Breakpad's stores. The stores are looked into where it is given.
+        debug_id: its name and id in Breakpad's stores, where they are known otherwise than from the file.
     """
     search = _Search(image, build_id or image.build_id, debug_link(image), symbols=symbols, dwarf=dwarf)
     search.own()
@@ -83,7 +83,7 @@ def find_debug_information(
     if places.debuginfod is not None and search.build_id is not None and search.asks_servers():
         search.servers(places.debuginfod)
     alternate = DebugFile(None) if search.dwarf is None else find_alternate_file(search.dwarf, places)
-    stored = FoundPath(None) if debug_id is None else find_symbol_file(places.stores, *debug_id)
+    stored = _stored(image, places, search.build_id, debug_id) if places.stores else FoundPath(None)
     return DebugFiles(
         search.symbols,
         search.dwarf,
@@ -205,6 +205,29 @@ class _Search:
     def _no_lead(self) -> str:
         absent = [name for name, there in (("build id", self.build_id), (".gnu_debuglink", self.link)) if there is None]
         return "".join(f", and no {name}" for name in absent)
+
+
+def _stored(image: Image, places: Places, build_id: bytes | None, debug_id: tuple[str, str] | None) -> FoundPath:
+    """The symbol file in Breakpad's stores."""
+    if debug_id is not None:
+        return find_symbol_file(places.stores, *debug_id)
+    try:
+        identifier = build_id or breakpad_id.identifier(image)
+        # A library's own name, which may be another than that of its file.
+        names = dict.fromkeys([breakpad_id.module_name(image), os.path.basename(image.name)])
+    except Error as error:
+        return FoundPath(None, (Tried(image.name, error.message),))
+    if identifier is None:
+        return FoundPath(
+            None, (Tried(image.name, "has neither a build id nor code: nothing tells which symbol file is its own"),)
+        )
+    tried: list[Tried] = []
+    for name in names:
+        found = find_symbol_file(places.stores, name, breakpad_id.debug_id(identifier))
+        tried += found.tried
+        if found.path is not None:
+            return FoundPath(found.path, tuple(tried))
+    return FoundPath(None, tuple(tried))
 
 
 def _checked(check: Callable[[Image], str | None], image: Image) -> str | None:

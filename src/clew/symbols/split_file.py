@@ -33,10 +33,9 @@ def find_split_package(
     names = [name for image in images for name in (image.name, _real(image.name))]
     # Of a.debug and of a there is one package, a.dwp.
     names += [name.removesuffix(".debug") for name in names]
-    if path or images:
-        ran_as = os.path.normpath("/" + (path or images[0].name).lstrip("/"))
-        places = (ran_as, f"/{os.path.basename(ran_as)}")
-        names += [f"{directory}{place}" for directory in directories for place in places]
+    ran_as = [os.path.normpath("/" + name.lstrip("/")) for name in ([path] if path else dict.fromkeys(names))]
+    places = [place for whole in ran_as for place in (whole, f"/{os.path.basename(whole)}")]
+    names += [f"{directory}{place}" for directory in directories for place in places]
     return _first((f"{name}.dwp" for name in names), _package)
 
 

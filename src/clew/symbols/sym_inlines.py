@@ -26,6 +26,7 @@ from clew.read.breakpad.texts import Texts
 from clew.symbols.sym_numbers import resolved, tell, tell_duplicates
 from clew.symbols.symbol_map import NO_NAME, Inlines
 
+U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -96,7 +97,9 @@ def inlined_calls(records: Records, pieces: Pieces, names: U32, flaws: Flaws) ->
     calls = _nested(records, flaws)
     first, end = calls.first[pieces.owner], calls.end[pieces.owner]
     which, bounds, address, last = calls.which, calls.bounds, calls.address, calls.last
-    if len(np.unique(pieces.owner)) != len(pieces.owner):
+    functions, owner = records.functions, pieces.owner
+    size = functions.size[owner] - np.uint64(1)
+    if (pieces.first != functions.address[owner]).any() or (pieces.last - pieces.first != size).any():
         end = _few_pieces(records, pieces, first, end, flaws)
         cutter = Nests(inlines.depth[which], bounds, address, last)
         first, end, again, bounds, address, last = cutter.cut(first, end, pieces.first, pieces.last)
@@ -175,13 +178,29 @@ def _nested(records: Records, flaws: Flaws) -> _Calls:
     nests = Nests(inlines.depth, bounds, address, last)
     calls = _Calls(*nests.cut(first, end, low, high))
     wrong = np.append(0, np.cumsum(nests.flaws() != WHOLE))
-    bad = np.flatnonzero(wrong[end] > wrong[first])
+    bad = np.flatnonzero((wrong[end] > wrong[first]) | _overlapping(calls, nests.unsorted(), inlines.depth))
     if not len(bad):
         return calls
     end = end.copy()
     end[bad] = first[bad]
     good = _Calls(*nests.cut(first, end, low, high))
     return _joined(good, bad, _by_address(records, bad, bounds, address, last, flaws))
+
+
+def _overlapping(calls: _Calls, unsorted: U8, depth: U16) -> npt.NDArray[np.bool_]:
+    """Which functions have calls of one depth that overlap; only the unsorted ones can."""
+    found = np.zeros(len(unsorted), bool)
+    some = np.flatnonzero(unsorted)
+    count = calls.end[some].astype(np.int64) - calls.first[some]
+    call = _spread(calls.first[some].astype(np.int64), count)
+    pieces = calls.bounds[call + 1].astype(np.int64) - calls.bounds[call]
+    ranges = _spread(calls.bounds[call].astype(np.int64), pieces)
+    function, level = np.repeat(np.repeat(some, count), pieces), np.repeat(depth[calls.which[call]], pieces)
+    order = np.lexsort((calls.address[ranges], level, function))
+    ranges, function, level = ranges[order], function[order], level[order]
+    same = (function[1:] == function[:-1]) & (level[1:] == level[:-1])
+    found[function[1:][same & (calls.address[ranges[1:]] <= calls.last[ranges[:-1]])]] = True
+    return found
 
 
 def _joined(good: _Calls, bad: Indices, made: _Calls) -> _Calls:

@@ -134,8 +134,7 @@ class Symbolizer:
         info = self.info
         if info is None:
             return finished(assembler, [], [], self._linker)
-        for unit in info.units:
-            info.add(assembler, unit)
+        info.read_all(assembler)
         return finished(assembler, info.names, info.files, self._linker)
 
     @cached_property
@@ -148,18 +147,19 @@ class Symbolizer:
             return []
         starts, ends, owners, reach, silent = self._claims
         last = int(np.searchsorted(starts, np.uint64(address), "right"))
-        found: list[int] = []
+        # Padding belongs to no unit, but to the lines of the one before it.
+        found = [int(owners[last - 1])] if last else []
         while last and int(reach[last - 1]) > address:
             last -= 1
             if int(ends[last]) > address:
                 found.append(int(owners[last]))
         # Of two that claim the same code, the first one counts.
-        return [*sorted(set(found)), *silent]
+        return [*sorted(set(found[1:])), *found[:1], *silent]
 
     @cached_property
     def _claims(self) -> tuple[U64, U64, np.ndarray[tuple[int], np.dtype[np.int64]], U64, list[int]]:
         assert self.info is not None
-        starts, ends, owners, silent = self.info.claims()
+        starts, ends, owners, silent = self.info.claims
         return starts, ends, owners, np.maximum.accumulate(ends) if len(ends) else ends, silent
 
     def _unit(self, number: int) -> Lookup:
@@ -167,7 +167,7 @@ class Symbolizer:
         if known is None:
             assert self.info is not None
             assembler = Assembler(self._discriminators)
-            self.info.add(assembler, self.info.units[number])
+            self.info.read(number, assembler)
             if len(self._units) >= _MOST_UNITS:
                 self._units.clear()
             known = Lookup(finished(assembler, self.info.names, self.info.files, self._linker, publics=False))

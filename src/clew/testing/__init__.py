@@ -1,10 +1,12 @@
-"""Builders of call frame information and small binary files in memory, for everybody's tests."""
+"""Builders of call frame information, of DWARF and of small binary files in memory, for everybody's tests."""
 
 from __future__ import annotations
 
 from clew.testing.cfi import CfiBuilder, Cie, Fde
 from clew.testing.cfi_instructions import ByteOrder, Cfa, Instruction, Late, Op, fixed, sleb, uleb
 from clew.testing.cfi_pointers import PointerEncoder, eh_frame_hdr
+from clew.testing.dwarf import DwarfBuilder
+from clew.testing.dwarf_lines import LineProgramBuilder
 from clew.testing.elf import ElfBuilder
 from clew.testing.examples import MOTOROLA_88000, MOTOROLA_88000_ROWS, motorola_88000
 
@@ -15,10 +17,12 @@ __all__ = [
     "Cfa",
     "CfiBuilder",
     "Cie",
+    "DwarfBuilder",
     "ElfBuilder",
     "Fde",
     "Instruction",
     "Late",
+    "LineProgramBuilder",
     "Op",
     "PointerEncoder",
     "eh_frame_hdr",

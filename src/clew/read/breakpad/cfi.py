@@ -270,7 +270,7 @@ class _States:
             after = {**cells, **dict(changes)}
             rule, oddity = self.terms.rule(after)
             if oddity is not None:
-                flaws.append((oddity, not rule.information))
+                flaws.append(oddity)
         else:
             rule = NO_INFORMATION
             flaws.append(("the text has more different rules than its size warrants", True))

@@ -87,25 +87,29 @@ class CfiTerms:
             flaws.append(("the record has no rules", False))
         return out, flaws
 
-    def rule(self, cells: Cells) -> tuple[Rule, str | None]:
-        """The rule that these cells are, and what is odd about it as a whole.
+    def rule(self, cells: Cells) -> tuple[Rule, tuple[str, bool] | None]:
+        """The rule that these cells are, and what is odd about it as a whole: a sentence, and whether something is lost.
 
         Without a rule for the CFA or the return address processors ignore what else there is; so it is *no information*.
         """
         machine = self.machine
         cfa, ra = cells.get(CFA), cells.get(RA)
-        oddity = None
-        column = machine.return_address
-        named = [key for key in (machine.program_counter, column) if key is not None and key in cells]
+        column, counter = machine.return_address, machine.program_counter
+        oddity: tuple[str, bool] | None = None
+        named = {key for key in (counter, column) if key in cells}
         if ra is None and named:
-            oddity = "the return address is under a register's name, not .ra"
-            ra = cells[named[0]]
-        elif named:
-            oddity = "the return address is under a register's name as well; .ra counts"
+            oddity = "the return address is under a register's name, not .ra", False
+            ra = cells[counter if counter is not None and counter in named else column]
+        elif counter in named or (named and counter is None):
+            oddity = "there is a rule for the return address's register besides .ra; it is left out", True
+        elif named and counter is not None:
+            # The link register has a value of its own in the caller: then .ra is the program counter's.
+            column = counter
+            named = set()
         if not isinstance(cfa, RegisterPlus | CfaExpression):
-            return NO_INFORMATION, "there is no rule for .cfa, so that the others are of no use"
+            return NO_INFORMATION, ("there is no rule for .cfa, so that the others are of no use", True)
         if ra is None or isinstance(ra, RegisterPlus | CfaExpression):
-            return NO_INFORMATION, "there is no rule for .ra, so that the others are of no use"
+            return NO_INFORMATION, ("there is no rule for .ra, so that the others are of no use", True)
         registers: dict[int, RegisterRule] = {
             key: term
             for key, term in cells.items()

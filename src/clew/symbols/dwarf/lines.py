@@ -12,20 +12,22 @@ asked for, and of their strings only those that the path needs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from clew.errors import Problem
 from clew.native.cursor import Cursor, Malformed
+from clew.native.dwarf_files import joined
 from clew.native.dwarf_line_tables import INDEXED, INLINE, LINE_STR, NONE, STR, SUPPLEMENTARY, LineTables
 
 SECTION = ".debug_line"
 
-#: What stands at the start of a path that needs no directory: of POSIX, and of Windows for what MinGW and clang-cl made.
-_ABSOLUTE = re.compile(r"/|\\|[A-Za-z]:[/\\]")
-
 Bytes = bytes | bytearray | memoryview
+Table = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,14 @@ class LineHeader:
             self._tables = LineTables(self.sections.line, self.sections.big, min(max(self.offset, 0), size))
         return self._tables
 
+    @cached_property
+    def _directories(self) -> Table:
+        return self.tables.directories
+
+    @cached_property
+    def _files(self) -> Table:
+        return self.tables.files
+
     @property
     def version(self) -> int:
         """Of the line program; 0 where its header cannot be read."""
@@ -120,13 +130,13 @@ class LineHeader:
 
         From version 5 on the first is that of the compilation. Before it has none in the header, and here is ``comp_dir``.
         """
-        stated = [self._directory(index) for index in range(len(self.tables.directories[0]))]
+        stated = [self._directory(index) for index in range(len(self._directories[0]))]
         return stated if self.version >= 5 else [self.comp_dir, *stated]
 
     @property
     def file_numbers(self) -> range:
         """The numbers that files have: from 0 on in version 5, from 1 on before."""
-        count = len(self.tables.files[0])
+        count = len(self._files[0])
         return range(count) if self.version >= 5 else range(1, count + len(self.defined) + 1)
 
     def file_path(self, number: int) -> str | None:
@@ -148,9 +158,9 @@ class LineHeader:
     def _path(self, number: int) -> str | None:
         if self.version < 5:
             if number == 0:
-                return self._joined(self.name, None)
+                return joined(self.name, None, self.comp_dir)
             number -= 1
-        kinds, numbers, directories = self.tables.files
+        kinds, numbers, directories = self._files
         if 0 <= number < len(kinds):
             name = self._name(int(kinds[number]), int(numbers[number]))
             directory = int(directories[number])
@@ -159,20 +169,11 @@ class LineHeader:
         else:
             return None
         if self.version >= 5:
-            return self._joined(name, self._directory(directory))
-        return self._joined(name, self._directory(directory - 1) if directory else None)
-
-    def _joined(self, name: str | None, directory: str | None) -> str | None:
-        if name is None or _ABSOLUTE.match(name):
-            return name
-        if directory is not None:
-            name = f"{directory}/{name}"
-            if _ABSOLUTE.match(directory):
-                return name
-        return name if self.comp_dir is None else f"{self.comp_dir}/{name}"
+            return joined(name, self._directory(directory), self.comp_dir)
+        return joined(name, self._directory(directory - 1) if directory else None, self.comp_dir)
 
     def _directory(self, index: int) -> str | None:
-        kinds, numbers, _ = self.tables.directories
+        kinds, numbers, _ = self._directories
         return self._name(int(kinds[index]), int(numbers[index])) if index < len(kinds) else None
 
     def _name(self, kind: int, number: int) -> str | None:

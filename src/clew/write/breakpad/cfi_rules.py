@@ -49,6 +49,7 @@ RETURN_ADDRESS_NOT_SAYABLE = "the return address's expression has no form in pos
 NOT_SAYABLE = "a register's expression has no form in postfix"
 INVALID = "a register's expression cannot be read"
 ARCHITECTURAL = "only the machine knows where the register is"
+PROGRAM_COUNTER = "there is a rule for the program counter besides the return address"
 SIGNING = "the return address is signed"
 SIGNAL_FRAME = "the frame is a signal's: its caller's address is that of an instruction to come"
 
@@ -106,6 +107,10 @@ class CfiRules:
         for register, term in registers.items():
             if register == rule.return_address:
                 continue
+            if register == self.machine.program_counter:
+                # Under its name it would be taken for the return address.
+                reasons.append(PROGRAM_COUNTER)
+                continue
             text = self._term(term, register, reasons)
             if text is None:
                 # Nothing is known, which is better than what an earlier record said.
@@ -151,7 +156,10 @@ class CfiRules:
         if isinstance(term, Undefined):
             return END_OF_STACK
         if term is None:
-            if self.machine.default(column) is not Default.SAME_VALUE:
+            # In another register than usual (RISC-V's millicode is called by way of t0) it is until a rule says otherwise:
+            # so Breakpad's dumper and libgcc take it. A program counter that nothing saves tells nothing.
+            linked = self.machine.link_register is not None and column != self.machine.program_counter
+            if not linked and self.machine.default(column) is not Default.SAME_VALUE:
                 reasons.append(NO_RETURN_ADDRESS)
                 return None
             term = SameValue()

@@ -1,0 +1,25 @@
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from clew.native.dwarf_assemble cimport Assembler
+from clew.native.dwarf_files cimport FileBook
+from clew.native.dwarf_lines cimport LineReader
+from clew.native.dwarf_names cimport NameFinder
+from clew.native.dwarf_scopes cimport ScopeWalker
+from clew.native.dwarf_units cimport UnitTable
+
+cdef class UnitReader:
+    cdef readonly UnitTable units
+    cdef readonly ScopeWalker walker
+    cdef readonly NameFinder names
+    cdef readonly LineReader lines
+    cdef readonly FileBook files
+    cdef readonly list problems
+    cdef uint32_t[::1] numbers
+    cdef object string_base(self, size_t unit)
+    cdef uint64_t root(self, size_t unit, size_t attribute, uint64_t default) noexcept
+    cdef bint has(self, size_t unit, size_t attribute) noexcept
+    cdef object text(self, NameFinder names, size_t unit, size_t attribute)
+    cdef uint64_t address(self, size_t unit, size_t attribute) except? -1
+    cpdef put_together(self, size_t unit, ScopeWalker walker, NameFinder names, size_t part, Assembler assembler, object section=*)
+
+cdef bint is_index(uint32_t form) noexcept

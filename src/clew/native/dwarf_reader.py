@@ -1,0 +1,258 @@
+"""Reads units: scopes, names, lines and files of each, put together by an :class:`Assembler`."""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.clew.native.dwarf_assemble import Assembler
+    from cython.cimports.clew.native.dwarf_files import FileBook
+    from cython.cimports.clew.native.dwarf_lines import LineReader
+    from cython.cimports.clew.native.dwarf_names import NameFinder
+    from cython.cimports.clew.native.dwarf_ranges import RangeReader
+    from cython.cimports.clew.native.dwarf_scopes import ScopeWalker
+    from cython.cimports.clew.native.dwarf_units import UnitTable
+    from cython.cimports.libc.stdint import uint8_t, uint32_t, uint64_t
+else:
+    from clew.native.dwarf_assemble import Assembler
+    from clew.native.dwarf_files import FileBook
+    from clew.native.dwarf_lines import LineReader
+    from clew.native.dwarf_names import NameFinder
+    from clew.native.dwarf_ranges import RangeReader
+    from clew.native.dwarf_scopes import ScopeWalker
+    from clew.native.dwarf_units import UnitTable
+
+    uint64_t = uint32_t = uint8_t = cython.longlong
+
+from clew.native.columns import empty
+from clew.native.cursor import Malformed
+
+# Places in UnitTable's roots (ROOT_ATTRIBUTES there).
+_LOW_PC, _HIGH_PC, _RANGES, _STMT_LIST, _NAME, _COMP_DIR, _DWO_NAME = range(7)
+_STR_OFFSETS_BASE, _ADDR_BASE, _RNGLISTS_BASE, _RANGES_BASE, _DWO_ID, _LANGUAGE, _TAG = range(7, 14)
+_WIDTH = cython.declare(cython.size_t, 14)
+_NONE = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
+_MOST_PROBLEMS = 1000
+
+#: Roots of units in which no function is: DW_TAG_partial_unit, which ``dwz`` makes, and DW_TAG_type_unit.
+_PARTIAL, _TYPES = 0x3C, 0x41
+_SKELETON = 0x4A
+
+
+@cython.cclass
+class UnitReader:
+    """Reads the units of a section.
+
+    Args:
+        units, walker, names: of the section.
+        lines, files: of the program's ``.debug_line``.
+
+    Attributes:
+        problems: (section, offset, message) of what was wrong; the first ones. Line programs' are clew.Problem objects.
+    """
+
+    def __init__(self, units, walker, names, lines, files):
+        self.units = units
+        self.walker = walker
+        self.names = names
+        self.lines = lines
+        self.files = files
+        self.problems = []
+        self.numbers = empty(64, "u4")
+        unit: cython.size_t
+        for unit in range(self.units.count):
+            self.names.offsets_base[unit] = self.string_base(unit)
+
+    @cython.cfunc
+    def string_base(self, unit: cython.size_t) -> object:
+        """Where the offsets of a unit's strings begin: behind a header since DWARF 5, unless the root says otherwise."""
+        base: uint64_t = 0
+        if self.units.version[unit] >= 5:
+            base = 16 if self.units.offset_size[unit] == 8 else 8
+        return self.root(unit, 7, base)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def root(self, unit: cython.size_t, attribute: cython.size_t, default: uint64_t) -> uint64_t:
+        """An attribute of a unit's root."""
+        return self.units.root[_WIDTH * unit + attribute] if self.has(unit, attribute) else default
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def has(self, unit: cython.size_t, attribute: cython.size_t) -> cython.bint:
+        """Whether a unit's root has an attribute."""
+        return self.units.root_form[_WIDTH * unit + attribute] != 0
+
+    @cython.cfunc
+    def text(self, names: NameFinder, unit: cython.size_t, attribute: cython.size_t) -> object:
+        """An attribute of a unit's root that is a string, or None."""
+        if not names.units.root_form[_WIDTH * unit + attribute]:
+            return None
+        return names.string(
+            unit, names.units.root_form[_WIDTH * unit + attribute], names.units.root[_WIDTH * unit + attribute]
+        )
+
+    def string(self, unit, attribute):
+        """:meth:`text` for Python callers."""
+        return self.text(self.names, unit, attribute)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def address(self, unit: cython.size_t, attribute: cython.size_t) -> uint64_t:
+        """An address in a unit's root; :attr:`walker` knows the unit's bases."""
+        form: uint32_t = self.units.root_form[_WIDTH * unit + attribute]
+        value: uint64_t = self.units.root[_WIDTH * unit + attribute]
+        if is_index(form):
+            return self.walker.ranges.address(value)
+        return value
+
+    def report(self, section, offset, message):
+        """Keeps a problem."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append((section, offset, message))
+
+    def has_code(self, unit):
+        """Whether functions may be in a unit: it is neither one of types nor one that ``dwz`` took out of several."""
+        if not self.units.version[unit]:
+            return False
+        tag = self.units.root[_WIDTH * unit + 13]
+        return tag != _PARTIAL and tag != _TYPES
+
+    def is_skeleton(self, unit):
+        """Whether what a unit says stands in another file."""
+        if not self.has(unit, 6):
+            return False
+        return self.units.root[_WIDTH * unit + 13] == _SKELETON or self.units.dwo_id[unit] != 0
+
+    def set_bases(self, unit, ranges):
+        """Tells a reader of ranges what it needs to know of a unit; the section's own reader, or that of a split unit."""
+        reader: RangeReader = ranges
+        base: uint64_t = 0
+        reader.address_size = self.units.address_size[unit]
+        reader.offset_size = self.units.offset_size[unit]
+        if self.units.version[unit] >= 5:
+            base = 16 if reader.offset_size == 8 else 8
+        reader.addr_base = self.root(unit, 8, base)
+        reader.rnglists_base = self.root(unit, 9, 0)
+        # GNU's DW_AT_GNU_ranges_base is for the split unit alone, not for the skeleton that says it.
+        reader.ranges_base = 0
+        reader.base = 0
+        if self.has(unit, 0):
+            try:
+                own: RangeReader = self.walker.ranges
+                own.address_size, own.addr_base = reader.address_size, reader.addr_base
+                reader.base = self.address(unit, 0)
+            except Malformed as error:
+                self.report(".debug_info", self.units.start[unit], f"the unit's address cannot be read: {error}")
+
+    def read_claim(self, unit):
+        """Reads into the walker's ranges which code a unit says that it has; False where it says nothing."""
+        ranges: RangeReader = self.walker.ranges
+        high: uint64_t
+        form: uint32_t
+        ranges.count = 0
+        self.set_bases(unit, ranges)
+        try:
+            if self.has(unit, 2):
+                ranges.read_list(self.units.root_form[_WIDTH * unit + 2], self.root(unit, 2, 0), self.units.version[unit])
+                return True
+            if not self.has(unit, 0) or not self.has(unit, 1):
+                return False
+            form = self.units.root_form[_WIDTH * unit + 1]
+            high = self.address(unit, 1)
+            # A number of bytes, but for DWARF 2 and 3.
+            if form != 1 and not is_index(form):
+                high += ranges.base
+            ranges.add(ranges.base, high)
+        except Malformed as error:
+            self.report(".debug_info", self.units.start[unit], f"the unit's ranges cannot be read: {error}")
+            return False
+        return True
+
+    def read(self, unit, assembler):
+        """Adds the functions of a unit. Its split part, if it has one, is not looked at."""
+        if self.has_code(unit):
+            self.set_bases(unit, self.walker.ranges)
+            self.put_together(unit, self.walker, self.names, unit, assembler)
+
+    def read_all(self, assembler, progress):
+        """Adds the functions of all units that are not split; the others' numbers.
+
+        Args:
+            progress: is called now and then with how many units are done.
+        """
+        split = []
+        unit: cython.size_t
+        for unit in range(self.units.count):
+            if unit & 63 == 63:
+                progress(unit)
+            if not self.has_code(unit):
+                continue
+            if self.is_skeleton(unit):
+                split.append(unit)
+                continue
+            self.set_bases(unit, self.walker.ranges)
+            self.put_together(unit, self.walker, self.names, unit, assembler)
+        return split
+
+    def read_split(self, unit, part_walker, part_names, part, assembler, section):
+        """Adds the functions of a unit whose entries are those of a split unit.
+
+        Args:
+            part_walker, part_names: of the split unit's sections; the walker knows its bases.
+            part: which of those it is.
+            section: what the split ``.debug_info`` is called.
+        """
+        self.put_together(unit, part_walker, part_names, part, assembler, section)
+
+    @cython.ccall
+    def put_together(
+        self,
+        unit: cython.size_t,
+        walker: ScopeWalker,
+        names: NameFinder,
+        part: cython.size_t,
+        assembler: Assembler,
+        section: object = ".debug_info",
+    ):
+        """Walks one unit's entries and adds them with the lines of another, which mostly is the same."""
+        i: cython.size_t
+        rows: cython.size_t = 0
+        offset: uint64_t
+        problem = walker.walk(part)
+        for each in walker.problems:
+            self.report(section, each[0], each[1])
+        if problem is not None:
+            self.report(section, problem[0], problem[1])
+        if walker.count > cython.cast(cython.size_t, self.numbers.shape[0]):
+            self.numbers = empty(2 * walker.count, "u4")
+        for i in range(walker.count):
+            self.numbers[i] = names.number_of(walker.name_die[i])
+        self.files.limit = 0
+        if self.has(unit, 3):
+            offset = self.root(unit, 3, 0)
+            problems: list = []
+            rows = self.lines.read_rows(offset, self.units.address_size[unit], problems)
+            if problems:
+                self.problems.extend(problems[: max(0, _MOST_PROBLEMS - len(self.problems))])
+            name = self.text(names, part, 4)
+            if name is None:
+                name = self.text(self.names, unit, 4)
+            self.files.begin(
+                offset,
+                self.text(self.names, unit, 5),
+                name,
+                self.root(unit, 7, self.names.offsets_base[unit]),
+                tuple(self.lines.defined),
+            )
+            for i in range(rows):
+                self.files.use(self.lines.out_file[i])
+            for i in range(walker.count):
+                self.files.use(walker.call_file[i])
+        assembler.add_unit(walker, self.numbers, self.lines, rows, self.files)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_index(form: uint32_t) -> cython.bint:
+    """Whether an address of this form is an index of ``.debug_addr``."""
+    return form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C
