@@ -20,6 +20,7 @@ from symbols_judges import (
     Comparison,
     JudgedFrame,
     Unusable,
+    bare,
     chain_of,
     kind,
     path_of,
@@ -134,6 +135,8 @@ class Outcome:
     """Addresses with inlined calls."""
     undecided: int = 0
     """Addresses of which the judges differ."""
+    folded: int = 0
+    """Addresses of code that is several functions': clew names another of them than the judges."""
     kinds: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
@@ -173,6 +176,14 @@ def compare(
         outcome.undecided += not agreed
         mine = comparison.tidy(address, mine)
         if not any(comparison.same_chain(mine, answer) for answer in answers.values()):
+            if mine and any(
+                answer
+                and bare(mine[-1].function) != bare(answer[-1].function)
+                and comparison.same_name(mine[-1].function, answer[-1].function)
+                for answer in answers.values()
+            ):
+                outcome.folded += 1
+                continue
             name = kind(mine, first) if agreed else "unlike both, which differ: " + kind(mine, first)
             outcome.kinds[name] += 1
             if outcome.kinds[name] <= 2:
@@ -190,9 +201,11 @@ def check(
     step: int = 1,
     inlined: bool = True,
     addresses: Sequence[int] = (),
+    folded: bool = False,
 ) -> None:
     """Fails where :func:`compare` finds differences, or nothing to compare."""
     outcome = compare(path, reference, judges, step, addresses)
     assert not outcome.kinds, f"of {outcome.asked} addresses:\n{outcome}"
+    assert folded or not outcome.folded, f"{outcome.folded} addresses of code of several functions"
     assert outcome.known > outcome.asked / 4, "the judges know too little"
     assert outcome.inlined or not inlined, "nothing was inlined"

@@ -205,14 +205,17 @@ def text_range(path: Path) -> tuple[int, int]:
 
 @cache
 def code_symbols(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Name without version, address and size of each symbol of the linker for code (or of unknown kind)."""
+    """Name without version, address and size of each symbol of the linker for code, by address; and of those of unknown kind.
+
+    A function without a size has that which reaches to the next symbol.
+    """
     data = path.read_bytes()
     order, wide = _form(data)
     start = struct.unpack_from(f"{order}Q" if wide else f"{order}I", data, 40 if wide else 32)[0]
     size, count = struct.unpack_from(f"{order}HH", data, 58 if wide else 46)
     form = f"{order}IIQQQQIIQQ" if wide else f"{order}IIIIIIIIII"
     headers = [struct.unpack_from(form, data, start + number * size) for number in range(count)]
-    found: set[tuple[str, int, int]] = set()
+    found: set[tuple[int, int, int, str]] = set()
     for _, kind, _, _, at, length, link, _, _, each in headers:
         if kind not in (2, 11) or not each:
             continue
@@ -221,14 +224,22 @@ def code_symbols(path: Path) -> tuple[tuple[str, int, int], ...]:
             name, info, value, extent = fields[:1] + (fields[1:2] + fields[4:6] if wide else fields[3:4] + fields[1:3])
             if info & 15 in (0, 2, 10) and name:
                 text = data[names + name : data.index(0, names + name)].decode("latin-1")
-                found.add((text.partition("@")[0], value, extent))
-    return tuple(sorted(found, key=lambda symbol: symbol[1]))
+                found.add((value, extent, info & 15, text.partition("@")[0]))
+    ordered = sorted(found)
+    starts = [symbol[0] for symbol in ordered]
+    symbols = []
+    for value, extent, sort, text in ordered:
+        if not extent and sort:
+            place = bisect.bisect_right(starts, value)
+            extent = starts[place] - value if place < len(starts) else 0
+        symbols.append((text, value, extent))
+    return tuple(symbols)
 
 
 # Comparing
 
 _SUFFIX = re.compile(
-    r"(\.(cold|part|constprop|isra|lto_priv|localalias|clone|llvm|warm|hot|unlikely|__uniq|ipa)|\.\d+)+$"
+    r"(\.(cold|part|constprop|isra|lto_priv|localalias|clone|llvm|warm|hot|unlikely|__uniq|__part|ipa)|\.\d+)+$"
 )
 
 
@@ -286,10 +297,13 @@ class Comparison:
         )
 
     def tidy(self, address: int, chain: Chain) -> Chain:
-        """A chain without the guess that the symbol before an address reaches to it, although its size says that it ends.
+        """A chain without two guesses of a judge's that has only a symbol.
 
-        ``addr2line`` guesses so for the padding between functions.
+        That the symbol before an address reaches to it, although its size says that it ends: ``addr2line`` guesses so for the
+        padding between functions. And that its file is the one which the symbol table names before it, without a folder.
         """
+        if len(chain) == 1 and not chain[0].line and chain[0].file and "/" not in chain[0].file:
+            chain = chain_of([JudgedFrame(chain[0].function, None, 0)])
         if len(chain) != 1 or chain[0].function is None or chain[0].function.partition("@")[0] not in self._aliases:
             return chain
         return chain if self.covers(address) else chain_of([JudgedFrame(None, chain[0].file, chain[0].line)])

@@ -254,6 +254,12 @@ def test_numbers_do_not_ask_for_memory() -> None:
     assert records.files.number.tolist() == [4294967294]
 
 
+def test_the_last_address() -> None:
+    records, problems = read("MODULE Linux x86 0 m\nFUNC ffffffffffffffff 40 0 f\nFUNC fffffffffffffff0 10 0 g\n")
+    assert records.functions.size.tolist() == [1, 16]
+    assert [problem.line for problem in problems] == [2]
+
+
 def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records_module, "MAXIMUM_SIZE", 10)
     with pytest.raises(UsageError):

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from clew.image import Image
 from clew.testing.cfi_instructions import ByteOrder
 from clew.testing.dwarf import AbbrevTable, At, Attribute, Die, DwarfBuilder, Form, Inline, Language, Rle, Tag, UnitType
 from clew.testing.dwarf_dies import sibling_attributes
+from clew.testing.dwarf_forms import FormEncoder
+from clew.testing.elf_parts import Compression
 
 DWARFDUMP = shutil.which("llvm-dwarfdump") or shutil.which("llvm-dwarfdump-14")
 #: x86-64, s390x, i386, PowerPC by address size and byte order.
@@ -328,3 +331,64 @@ def test_what_a_form_cannot_say() -> None:
     dwarf.unit().die(Tag.COMPILE_UNIT, (At.SIBLING, Form.REF4, foreign))
     with pytest.raises(ValueError, match="not part of this"):
         dwarf.sections()
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "little", "big"),
+    [
+        (Form.ADDR, 0x1234, "34120000", "00001234"),
+        (Form.STRP_SUP, "a", "02000000", "00000002"),
+        (Form.GNU_STRP_ALT, "a", "02000000", "00000002"),
+        (Form.REF_SUP4, 0x11, "11000000", "00000011"),
+        (Form.REF_SUP8, 0x11, "1100000000000000", "0000000000000011"),
+        (Form.GNU_REF_ALT, 0x11, "11000000", "00000011"),
+        (Form.GNU_ADDR_INDEX, 0x1000, "01", "01"),
+        (Form.GNU_STR_INDEX, "b", "01", "01"),
+        (Form.STRX3, "b", "010000", "000001"),
+        (Form.ADDRX3, b"\x05\x01", "050100", "000105"),
+        (Form.LOCLISTX, 200, "c801", "c801"),
+        (Form.SEC_OFFSET, 7, "07000000", "00000007"),
+        (Form.REF_SIG8, 7, "0700000000000000", "0000000000000007"),
+        (Form.DATA16, 7, "07" + 15 * "00", 15 * "00" + "07"),
+        (Form.BLOCK2, b"xy", "02007879", "00027879"),
+        (Form.STRING, "\udcff", "ff00", "ff00"),
+        (Form.FLAG_PRESENT, 1, "", ""),
+    ],
+)
+def test_forms_byte_by_byte(form: Form, value: int | str | bytes, little: str, big: str) -> None:
+    for order, expected in (("little", little), ("big", big)):
+        encoder = FormEncoder(byte_order="little" if order == "little" else "big", address_size=4)
+        encoder.supplementary.add("x")
+        encoder.string_offsets.add(encoder.strings.add("x"))
+        encoder.addresses.add(0)
+        assert encoder.encode(form, value).hex() == expected
+
+
+def test_references_between_units_have_the_size_of_their_version() -> None:
+    assert [FormEncoder(version=2, address_size=8).size(Form.REF_ADDR), FormEncoder(version=3).size(Form.REF_ADDR)] == [
+        8,
+        4,
+    ]
+    assert FormEncoder(version=3, dwarf64=True).size(Form.REF_ADDR) == 8
+
+
+@pytest.mark.parametrize("compress", ["zlib", "zdebug"])
+def test_compressed_sections(tmp_path: Path, compress: Compression) -> None:
+    dwarf = DwarfBuilder(version=4)
+    program(dwarf)
+    path = tmp_path / "a"
+    path.write_bytes(dwarf.elf(code=[(0x1000, bytes(16))], compress=compress))
+    with Image.open(path) as image:
+        for name, data in dwarf.sections().items():
+            section = image.section(name)
+            assert section is not None
+            assert bytes(section.data) == data
+    assert "DW_TAG_inlined_subroutine" in readelf(path, "--decompress", "--debug-dump=info")
+
+
+def test_a_chain_of_entries_as_deep_as_one_likes() -> None:
+    dwarf = DwarfBuilder()
+    die = dwarf.unit().die(Tag.COMPILE_UNIT)
+    for _ in range(20_000):
+        die = die.child(Tag.LEXICAL_BLOCK)
+    assert len(dwarf.sections()[".debug_info"]) == 12 + 20_001 + 20_000

@@ -89,7 +89,8 @@ def _observed(options: argparse.Namespace, target: Target) -> Observed:
     from clew.cli.doctor_stacks import Observed
     from clew.cli.stack_names import FrameNames, name_places
 
-    return Observed(FrameNames(target, name_places(debug_directories(options), options.sysroot), lines=True))
+    places = name_places(debug_directories(options), options.sysroot, options.symbols)
+    return Observed(FrameNames(target, places, dwarf=True))
 
 
 def _print(options: argparse.Namespace, target: Target, observed: Observed, loaded: int) -> int:

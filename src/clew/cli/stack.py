@@ -10,7 +10,6 @@ from clew.cli.output import add_json, palette, print_json, problems_json, report
 from clew.cli.walking import (
     add_stopped,
     chosen_threads,
-    debug_directories,
     is_recording,
     let_go,
     open_stopped,
@@ -22,7 +21,6 @@ from clew.errors import Error, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.cli.stack_names import FrameNames
     from clew.cli.walking import Walked
     from clew.target import Target
 
@@ -61,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_mutually_exclusive_group()
     names.add_argument("--no-names", action="store_true", help="addresses and modules only")
     names.add_argument("--raw-names", action="store_true", help="names as they stand in the file, not demangled")
+    parser.add_argument(
+        "--lines",
+        action=argparse.BooleanOptionalAction,
+        help="source lines and inlined calls, where there is debug information: as a rule of everything but recordings",
+    )
+    parser.add_argument("--no-inlines", action="store_true", help="source lines, but not the calls that were inlined")
     add_json(parser)
 
 
@@ -79,17 +83,11 @@ def run(options: argparse.Namespace) -> int:
     return _print(options, target, stacks)
 
 
-def _names(options: argparse.Namespace, target: Target) -> FrameNames:
-    from clew.cli.stack_names import FrameNames, name_places
-
-    places = name_places(debug_directories(options), options.sysroot)
-    return FrameNames(target, places, named=not options.no_names, raw=options.raw_names)
-
-
 def _print(options: argparse.Namespace, target: Target, stacks: Sequence[Walked]) -> int:
+    from clew.cli.stack_names import names_of
     from clew.walk.model import End
 
-    names = _names(options, target)
+    names = names_of(options, target, lines=options.lines is not False)
     name = title(options, target)
     if not stacks:
         report(name, target.problems)
@@ -99,7 +97,7 @@ def _print(options: argparse.Namespace, target: Target, stacks: Sequence[Walked]
 
         threads = [stack_json(each, names, registers=options.registers, why=options.why) for each in stacks]
         document = {"target": target_json(target, options.target), "threads": threads}
-        print_json(document | {"problems": problems_json(target.problems)})
+        print_json(document | {"problems": problems_json([*target.problems, *names.problems])})
     else:
         from clew.cli.stack_text import Style, heading, stack_lines
 
@@ -107,5 +105,5 @@ def _print(options: argparse.Namespace, target: Target, stacks: Sequence[Walked]
         print(heading(target, options.target, style.colours))
         for each in stacks:
             sys.stdout.writelines(f"{line}\n" for line in stack_lines(each, names, style))
-    code = report(name, target.problems)
+    code = report(name, [*target.problems, *names.problems])
     return 1 if any(each.stack.end is not End.ENTRY for each in stacks) else code

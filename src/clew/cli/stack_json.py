@@ -29,7 +29,7 @@ def target_json(target: Target, file: str) -> dict[str, Any]:
 
 
 def stack_json(walked: Walked, names: FrameNames, *, registers: bool = False, why: bool = False) -> dict[str, Any]:
-    """One thread and its frames."""
+    """One thread and its frames. Functions that were inlined come before the one that they are part of."""
     thread, stack = walked.thread, walked.stack
     out: dict[str, Any] = {"id": thread.id}
     if thread.name:
@@ -40,7 +40,9 @@ def stack_json(walked: Walked, names: FrameNames, *, registers: bool = False, wh
     out["frames"] = frames = []
     for index, frame in enumerate(stack.frames):
         name = names.of_frame(stack.frames, index, in_call=thread.interrupted_call)
-        each = {"pc": f"{frame.pc.address:#x}", "trust": frame.trust.value, "inlined": False} | name_json(name)
+        found = {"pc": f"{frame.pc.address:#x}", "trust": frame.trust.value}
+        frames += [found | {"inlined": True} | _module_json(name) | function_json(*call) for call in name.inlined]
+        each = found | {"inlined": False} | name_json(name)
         if registers:
             each |= _registers(frame, names.target)
         if why:
@@ -51,6 +53,27 @@ def stack_json(walked: Walked, names: FrameNames, *, registers: bool = False, wh
 
 def name_json(name: FrameName) -> dict[str, Any]:
     """What a frame is called, as far as that is known."""
+    out = _module_json(name) | function_json(name.function, name.file, name.line)
+    if name.function is not None:
+        out["function_offset"] = f"{name.offset:#x}"
+    if name.signal:
+        out["signal_frame"] = True
+    return out
+
+
+def function_json(function: str | None, file: str | None, line: int) -> dict[str, Any]:
+    """A function and the place in its source, as far as they are known."""
+    out: dict[str, Any] = {}
+    if function is not None:
+        out["function"] = function
+    if file is not None:
+        out["file"] = file
+        if line:
+            out["line"] = line
+    return out
+
+
+def _module_json(name: FrameName) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if name.module is not None:
         out["module"] = name.module
@@ -58,10 +81,6 @@ def name_json(name: FrameName) -> dict[str, Any]:
         out["build_id"] = name.build_id.hex()
     if name.address is not None:
         out["module_offset"] = f"{name.address:#x}"
-    if name.function is not None:
-        out["function"], out["function_offset"] = name.function, f"{name.offset:#x}"
-    if name.signal:
-        out["signal_frame"] = True
     return out
 
 

@@ -1,16 +1,31 @@
-"""Frames by name: the function that a frame is in, from every source of symbols that its module has."""
+"""Frames by name: the function that a frame is in, its source line, and the calls that were inlined into it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
+from clew.cli.stack_lines import ModuleLines, load_address, stored_symbols
+from clew.cli.walking import debug_directories
 from clew.errors import Error
-from clew.symbols import SYSTEM_DIRECTORY, DebugFiles, FileNames, Name, PerfMap, Places, find_debug_information
+from clew.symbols import (
+    SYSTEM_DIRECTORY,
+    DebugFiles,
+    FileNames,
+    Name,
+    PerfMap,
+    Places,
+    demangle,
+    find_debug_information,
+)
 
 if TYPE_CHECKING:
+    import argparse
+
+    from clew.errors import Problem
     from clew.image import Image
+    from clew.symbols import SourceFrame
     from clew.target import Module, Target
     from clew.walk import CodeAddress, Frame
 
@@ -20,6 +35,20 @@ _INSTALLED = Places()
 _MOST_NAMES = 1 << 18
 #: A recording has programs of 32 bits and of 64 beside each other.
 _ADDRESSES = (1 << 64) - 1
+
+
+class InlinedCall(NamedTuple):
+    """A function that was inlined, and where in it a frame is.
+
+    Attributes:
+        function: its name, or None where that is not known.
+        file: the path of the source file, or None where that is not known.
+        line: in that file; 0 where that is not known.
+    """
+
+    function: str | None
+    file: str | None
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +62,9 @@ class FrameName:
         function: the function's name, or None where no symbol is known.
         offset: how far the pc is behind the function's first byte.
         signal: whether it is a signal's trampoline.
+        file: the path of the function's source file, or None where that is not known.
+        line: in that file, of the code, or of the outermost of the inlined calls; 0 where that is not known.
+        inlined: the calls inlined into the function that the pc is in, the innermost first.
     """
 
     module: str | None
@@ -41,6 +73,9 @@ class FrameName:
     function: str | None
     offset: int
     signal: bool = False
+    file: str | None = None
+    line: int = 0
+    inlined: tuple[InlinedCall, ...] = ()
 
 
 @dataclass(slots=True)
@@ -51,10 +86,12 @@ class ModuleNames:
         names: them, or None where the module has no file.
         debug: where its symbols and its DWARF are, or were looked for; None where they were not, because the module was
             read from memory.
+        lines: its lines and inlined calls, or None where there is neither DWARF nor a symbol file, or nobody wants any.
     """
 
     names: FileNames | None
     debug: DebugFiles | None = None
+    lines: ModuleLines | None = None
 
 
 @dataclass
@@ -66,16 +103,21 @@ class FrameNames:
         places: where debug files are looked for.
         named: whether functions are named at all, or only modules.
         raw: whether their names are as they stand in the file, rather than demangled.
-        lines: whether files with DWARF are looked for, too.
+        dwarf: whether files with DWARF are looked for, too. They then name what no symbol names.
+        lines: whether frames have source lines, as far as DWARF or symbol files have them.
+        inlines: whether they then have the calls that were inlined.
     """
 
     target: Target
     places: Places = _INSTALLED
     named: bool = True
     raw: bool = False
+    dwarf: bool = False
     lines: bool = False
-    _known: dict[Image, ModuleNames] = field(default_factory=dict, repr=False)
+    inlines: bool = True
+    _known: dict[Image | Module, ModuleNames] = field(default_factory=dict, repr=False)
     _found: dict[tuple[Image | None, int], Name | None] = field(default_factory=dict, repr=False)
+    _sources: dict[tuple[Image | Module, int], tuple[SourceFrame, ...]] = field(default_factory=dict, repr=False)
     _map: PerfMap | None = None
     _map_is_read: bool = False
 
@@ -98,43 +140,86 @@ class FrameNames:
             in_call: whether the thread is in a system call there, whose instruction may be the last of its function.
             signal: whether it is a signal trampoline, which nobody has called: handlers return to its beginning.
         """
-        name = self._at(pc.address, module) if self.named and signal else None
         # A return address is one byte behind where it is looked up.
-        behind = 0 if name is not None else pc.address - pc.lookup
-        if name is None and self.named:
-            name = self._at(pc.lookup, module)
+        at = pc.lookup
+        name = self._at(pc.address, module) if self.named and signal else None
+        if name is not None:
+            at = pc.address
+        elif self.named:
+            name = self._at(at, module)
         if self.named and in_call and (name is None or name.offset == 0):
-            before = self._at(pc.lookup - 1, module)
-            name = None if before is None else Name(before.function, before.offset + 1)
+            at -= 1
+            name = self._at(at, module)
         function = None if name is None else name.function if self.raw else name.demangled
-        offset = 0 if name is None else name.offset + behind
+        offset = 0 if name is None else name.offset + pc.address - at
         if module is None:
             return FrameName(None, None, None, function, offset, signal)
         place = (pc.address - module.bias) & _ADDRESSES
-        return FrameName(module.name, build_id_of(module), place, function, offset, signal)
+        found = FrameName(module.name, build_id_of(module), place, function, offset, signal)
+        if not self.named or not (self.lines or name is None):
+            return found
+        return self._with_lines(found, module, pc.address, pc.address if signal else at)
+
+    def _with_lines(self, found: FrameName, module: Module, pc: int, at: int) -> FrameName:
+        """A frame's name with what the source of its code says.
+
+        Args:
+            at: the address that it is looked up by.
+        """
+        chain = self._source(at, module)
+        if not chain:
+            return found
+        outer = chain[-1]
+        if found.function is None and outer.function is not None:
+            behind = 0 if outer.offset is None else outer.offset + pc - at
+            found = replace(found, function=self._shown(outer.function), offset=behind)
+        if not self.lines:
+            return found
+        inner = chain[:-1] if self.inlines else ()
+        inlined = tuple(InlinedCall(self._shown(each.function), each.file, each.line) for each in inner)
+        return replace(found, file=outer.file, line=outer.line, inlined=inlined)
+
+    def _shown(self, function: str | None) -> str | None:
+        return function if function is None or self.raw else demangle(function)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What was wrong with the debugging information, as far as it was read, with the names of files."""
+        return [each for known in self._known.values() if known.lines is not None for each in known.lines.problems]
 
     def symbols(self, module: Module) -> ModuleNames:
         """Where the names of a module come from."""
         image = module.image
-        if image is None:
-            return ModuleNames(None)
-        known = self._known.get(image)
+        key = image or module
+        known = self._known.get(key)
         if known is None:
-            known = self._known[image] = self._read(module, image)
+            known = self._known[key] = self._unread(module) if image is None else self._read(module, image)
         return known
 
     def _at(self, address: int, module: Module | None) -> Name | None:
-        image = None if module is None else module.image
         if module is not None:
-            if image is None:
+            if module.image is None:
                 return None
             address = (address - module.bias) & _ADDRESSES
-        key = (image, address)
+        key = (None if module is None else module.image, address)
         if key not in self._found:
             if len(self._found) >= _MOST_NAMES:
                 self._found.clear()
             self._found[key] = self._of_jit(address) if module is None else self._of_module(address, module)
         return self._found[key]
+
+    def _source(self, address: int, module: Module) -> tuple[SourceFrame, ...]:
+        lines = self.symbols(module).lines
+        if lines is None:
+            return ()
+        address = (address - module.bias) & _ADDRESSES
+        key = (module.image or module, address)
+        found = self._sources.get(key)
+        if found is None:
+            if len(self._sources) >= _MOST_NAMES:
+                self._sources.clear()
+            found = self._sources[key] = lines.at(address)
+        return found
 
     def _of_module(self, address: int, module: Module) -> Name | None:
         names = self.symbols(module).names
@@ -153,10 +238,21 @@ class FrameNames:
             if image.load_bias is not None:
                 return ModuleNames(FileNames(image))
             path = module.name.removesuffix(" (deleted)")
-            debug = find_debug_information(image, self.places, dwarf=self.lines, build_id=module.build_id, path=path)
+            wanted = self.dwarf or self.lines
+            debug = find_debug_information(image, self.places, dwarf=wanted, build_id=module.build_id, path=path)
         except Error:
             return ModuleNames(FileNames(image))
-        return ModuleNames(FileNames(image, None if debug.symbols is image else debug.symbols), debug)
+        names = FileNames(image, None if debug.symbols is image else debug.symbols)
+        if debug.dwarf is None and debug.symbol_file is None:
+            return ModuleNames(names, debug)
+        return ModuleNames(names, debug, ModuleLines(image, debug, self.places, load_address(image)))
+
+    def _unread(self, module: Module) -> ModuleNames:
+        """Of a module without a file, a symbol file has all that can be known."""
+        debug = stored_symbols(module, self.places)
+        if debug is None or debug.symbol_file is None:
+            return ModuleNames(None, debug)
+        return ModuleNames(None, debug, ModuleLines(None, debug, self.places, module.start - module.bias))
 
 
 def build_id_of(module: Module) -> bytes | None:
@@ -166,7 +262,23 @@ def build_id_of(module: Module) -> bytes | None:
     return module.build_id
 
 
-def name_places(debug: Iterable[str], sysroot: str | None) -> Places:
-    """Where debug files are: where the user says, then where they are installed, then where the environment says."""
+def name_places(debug: Iterable[str], sysroot: str | None, stores: Iterable[str] = ()) -> Places:
+    """Where debug files are: where the user says, then where they are installed, then where the environment says.
+
+    Args:
+        stores: directories of Breakpad symbol files.
+    """
     installed = [f"{sysroot.rstrip('/')}{SYSTEM_DIRECTORY}"] if sysroot else []
-    return Places.default([*debug, *installed])
+    return Places.default([*debug, *installed], stores)
+
+
+def names_of(options: argparse.Namespace, target: Target, *, lines: bool) -> FrameNames:
+    """The names of a target's frames, as the options of ``clew stack`` want them.
+
+    Args:
+        lines: whether frames have source lines.
+    """
+    places = name_places(debug_directories(options), options.sysroot, options.symbols)
+    named = not options.no_names
+    inlines = not options.no_inlines
+    return FrameNames(target, places, named, options.raw_names, lines=named and lines, inlines=inlines)

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from clew.cli.output import Palette, palette, print_json, printable, problems_json, report
-from clew.cli.stack_names import FrameNames, name_places
-from clew.cli.stack_text import PLAIN, Row, aligned, end_line, left_out
-from clew.cli.walking import debug_directories, open_recording
+from clew.cli.stack_json import function_json
+from clew.cli.stack_names import names_of
+from clew.cli.stack_text import PLAIN, FunctionRow, Row, aligned, end_line, inlined_row, left_out, source_text
+from clew.cli.walking import open_recording
 from clew.errors import NotFoundError, UsageError
 from clew.walk.model import End, Interrupted, ReturnAddress, Trust
 from clew.walk.samples import ENDS, NO_STACK, SampleWalker
 
 if TYPE_CHECKING:
     from clew.arch import Machine
+    from clew.cli.stack_names import FrameNames, InlinedCall
+    from clew.errors import Problem
     from clew.target import Module, Target
     from clew.target.perfdata import PerfData
     from clew.walk import CodeAddress, SampleStacks, Stack
@@ -34,6 +37,8 @@ class Place(NamedTuple):
 
     Attributes:
         trust: how it was found; ``context`` and ``cfi`` are one.
+        file, line: where in the source it is, if that was asked for.
+        inlined: the calls inlined into the function, the innermost first, likewise.
     """
 
     function: str | None
@@ -41,6 +46,9 @@ class Place(NamedTuple):
     address: int | None
     build_id: bytes | None
     trust: Trust | None
+    file: str | None = None
+    line: int = 0
+    inlined: tuple[InlinedCall, ...] = ()
 
 
 @dataclass
@@ -54,6 +62,7 @@ class Folded:
         counts: places of each different stack from the innermost out, with its end.
         places: what the numbers in ``counts`` mean.
         rare: different stacks that were seen once and put aside, for there are too many.
+        problems: what was wrong with the debugging information that names were looked up in.
     """
 
     samples: int = 0
@@ -62,6 +71,7 @@ class Folded:
     counts: Counter[tuple[tuple[int, ...], End]] = field(default_factory=Counter)
     places: list[Place] = field(default_factory=list)
     rare: int = 0
+    problems: list[Problem] = field(default_factory=list)
     _numbers: dict[Place, int] = field(default_factory=dict)
     _known: dict[tuple[Module | None, int, int, Trust | None], int] = field(default_factory=dict)
 
@@ -129,9 +139,9 @@ class Folded:
         if number is None:
             name = names.of(pc, module, in_call=in_call)
             address = name.address if name.module is not None else pc.address
-            number = self.place(
-                Place(name.function, name.module, None if name.function else address, name.build_id, shown)
-            )
+            unnamed = None if name.function else address
+            source = (name.file, name.line, name.inlined)
+            number = self.place(Place(name.function, name.module, unnamed, name.build_id, shown, *source))
             if not in_call:
                 if len(self._known) >= _MOST_STACKS:
                     self._known.clear()
@@ -158,13 +168,12 @@ def run(options: argparse.Namespace) -> int:
         else:
             for line in _text(options, data, folded, limit, palette()):
                 print(line)
-        code = report(options.target, data.problems)
+        code = report(options.target, [*data.problems, *folded.problems])
     return 1 if any(end is not End.ENTRY for end in folded.ends) else code
 
 
 def fold(options: argparse.Namespace, data: PerfData) -> Folded:
     """The stacks of a recording, counted."""
-    places = name_places(debug_directories(options), options.sysroot)
     folding = _Folding(data, SampleWalker(data, scan=options.scan), Folded())
     for batch in data.batches():
         stacks = folding.walker.walk(batch)
@@ -172,11 +181,10 @@ def fold(options: argparse.Namespace, data: PerfData) -> Folded:
         for index in np.flatnonzero(chosen).tolist():
             target = data.state(int(batch.state[index])).target
             if target.machine not in folding.names:
-                folding.names[target.machine] = FrameNames(
-                    target, places, named=not options.no_names, raw=options.raw_names
-                )
+                folding.names[target.machine] = names_of(options, target, lines=bool(options.lines))
             folding.add(stacks, index, target)
         folding.flush()
+    folding.folded.problems = [each for names in folding.names.values() for each in names.problems]
     return folding.folded
 
 
@@ -232,7 +240,8 @@ def _text(options: argparse.Namespace, data: PerfData, folded: Folded, limit: in
     for (numbers, end), count in folded.counts.most_common(limit):
         yield ""
         yield f"{colours.bold(f'{count:,}')}  {100 * count / walked:.2f} %"
-        yield from aligned([_row(folded.places[number]) for number in numbers], colours)
+        for lines in aligned([_row(folded.places[number]) for number in numbers], colours):
+            yield from lines
         yield end_line(end, "", colours)
     more = folded.different - min(limit, len(folded.counts))
     if more:
@@ -247,7 +256,8 @@ def _row(place: Place) -> Row:
     if place.address is not None:
         module += f"+{place.address:#x}" if module else f"{place.address:#x}"
     function = printable(place.function) if place.function else "(no symbol)" if place.module else "(no module)"
-    return Row(function, place.function is not None, module, place.trust)
+    outer = FunctionRow(function, place.function is not None, source_text(place.file, place.line))
+    return Row((*map(inlined_row, place.inlined), outer), module, place.trust)
 
 
 def summary_lines(folded: Folded, lost: int, colours: Palette) -> Iterator[str]:
@@ -284,22 +294,32 @@ def _json(options: argparse.Namespace, data: PerfData, folded: Folded, limit: in
         {
             "count": count,
             "end": end.value,
-            "frames": [_place_json(folded.places[number], first=not index) for index, number in enumerate(numbers)],
+            "frames": [
+                frame
+                for index, number in enumerate(numbers)
+                for frame in _place_json(folded.places[number], first=not index)
+            ],
         }
         for (numbers, end), count in folded.counts.most_common(limit)
     ]
-    return {"target": target, "summary": summary, "stacks": stacks, "problems": problems_json(data.problems)}
+    return {
+        "target": target,
+        "summary": summary,
+        "stacks": stacks,
+        "problems": problems_json([*data.problems, *folded.problems]),
+    }
 
 
-def _place_json(place: Place, *, first: bool) -> dict[str, Any]:
+def _place_json(place: Place, *, first: bool) -> Iterator[dict[str, Any]]:
+    """The functions of a frame, those that were inlined first."""
     trust = place.trust or (Trust.CONTEXT if first else Trust.CFI)
-    out: dict[str, Any] = {"trust": trust.value, "inlined": False}
+    where: dict[str, Any] = {}
     if place.module is not None:
-        out["module"] = place.module
+        where["module"] = place.module
     if place.build_id is not None:
-        out["build_id"] = place.build_id.hex()
+        where["build_id"] = place.build_id.hex()
     if place.address is not None:
-        out["module_offset" if place.module is not None else "pc"] = f"{place.address:#x}"
-    if place.function is not None:
-        out["function"] = place.function
-    return out
+        where["module_offset" if place.module is not None else "pc"] = f"{place.address:#x}"
+    for call in place.inlined:
+        yield {"trust": trust.value, "inlined": True} | where | function_json(call.function, call.file, call.line)
+    yield {"trust": trust.value, "inlined": False} | where | function_json(place.function, place.file, place.line)

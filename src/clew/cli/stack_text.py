@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from clew.cli.output import Palette, counted, printable
 from clew.walk.model import End, Trust
 
 if TYPE_CHECKING:
     from clew.arch import Machine
-    from clew.cli.stack_names import FrameName, FrameNames
+    from clew.cli.stack_names import FrameName, FrameNames, InlinedCall
     from clew.cli.walking import Walked
     from clew.target import Target
     from clew.walk import Frame
@@ -75,9 +75,9 @@ def stack_lines(walked: Walked, names: FrameNames, style: Style) -> Iterator[str
     title = f"TID {thread.id}" + (f' "{printable(thread.name)}"' if thread.name else "")
     yield f"{colours.bold(title)}:"
     named = [names.of_frame(stack.frames, index, in_call=thread.interrupted_call) for index in range(len(stack.frames))]
-    lines = frame_lines(stack.frames, named, machine, colours)
-    for index, line in enumerate(lines):
-        yield line
+    rows = frame_rows(stack.frames, named, machine)
+    for index, lines in enumerate(aligned(rows, colours)):
+        yield from lines
         frame = stack.frames[index]
         if style.registers:
             yield from _registers(frame, machine, colours)
@@ -94,58 +94,85 @@ def end_line(end: End, detail: str, colours: Palette) -> str:
     return f"end: {colours.red(end.value)}" + (f", {printable(detail)}" if detail else "")
 
 
-def frame_lines(
-    frames: Sequence[Frame], named: Sequence[FrameName], machine: Machine, colours: Palette
-) -> Iterator[str]:
-    """One line a frame: its number, pc, function, module, and how it was found where that was not by a table."""
-    return aligned(
-        [
-            Row(
-                function_text(name),
-                name.function is not None,
-                module_text(name),
-                None if frame.trust in PLAIN else frame.trust,
-                hexadecimal(frame.pc.address, machine),
-            )
-            for frame, name in zip(frames, named, strict=True)
-        ],
-        colours,
-    )
+def frame_rows(frames: Sequence[Frame], named: Sequence[FrameName], machine: Machine) -> list[Row]:
+    """One row a frame: its pc, functions, module, and how it was found where that was not by a table."""
+    return [
+        Row(
+            (
+                *map(inlined_row, name.inlined),
+                FunctionRow(function_text(name), name.function is not None, place_text(name)),
+            ),
+            module_text(name),
+            None if frame.trust in PLAIN else frame.trust,
+            hexadecimal(frame.pc.address, machine),
+        )
+        for frame, name in zip(frames, named, strict=True)
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class FunctionRow(NamedTuple):
+    """One function of a frame, in words.
+
+    Attributes:
+        text: what it is called.
+        known: whether that is a name.
+        place: where in the source the frame is; empty where that is not known.
+    """
+
+    text: str
+    known: bool
+    place: str = ""
+
+
+class Row(NamedTuple):
     """One frame, in words.
 
     Attributes:
-        function, module: what it is in.
-        known: whether the function is a name.
+        functions: what it is in: functions that were inlined, the innermost first, and the one that they are part of.
+        module: what that is in.
         trust: how it was found, where that is to be said.
         pc: its pc, where it has one.
     """
 
-    function: str
-    known: bool
+    functions: tuple[FunctionRow, ...]
     module: str
     trust: Trust | None
     pc: str = ""
 
 
-def aligned(rows: Sequence[Row], colours: Palette) -> Iterator[str]:
-    """A line for each frame, numbered, columns one under the other."""
+def aligned(rows: Sequence[Row], colours: Palette) -> Iterator[list[str]]:
+    """The lines of each frame, a function each, columns one under the other. The first one has the number and the pc."""
     digits = max(2, len(str(len(rows) - 1)))
-    width = min(max((len(row.function) for row in rows), default=0), _WIDEST)
-    last = max((len(row.module) for row in rows), default=0)
+    functions = [function for row in rows for function in row.functions]
+    width = min(max((len(function.text) for function in functions), default=0), _WIDEST)
+    module = max((len(row.module) for row in rows), default=0)
+    place = max((len(row.functions[0].place) for row in rows if row.trust is not None), default=0)
     for index, row in enumerate(rows):
-        pc = f"{colours.cyan(row.pc)} " if row.pc else ""
-        function = colours.bold(row.function) if row.known else row.function
-        padding = " " * (width - len(row.function))
-        module = f"  {colours.dim(row.module)}" if row.module else ""
-        trust = ""
-        if row.trust is not None:
-            gap = " " * (last - len(row.module)) if row.module else " " * (last + 2)
-            trust = f"{gap}  {colours.yellow(f'[{row.trust.value}]')}"
-        yield f"#{index:<{digits}} {pc}{function}{padding}{module}{trust}".rstrip()
+        lines = []
+        for number, function in enumerate(row.functions):
+            pc = f"{colours.cyan(row.pc)} " if row.pc else ""
+            start = " " * (2 + digits + (len(row.pc) + 1 if row.pc else 0)) if number else f"#{index:<{digits}} {pc}"
+            cells = [
+                (function.text, colours.bold if function.known else str, width),
+                (row.module, colours.dim, module),
+                (function.place, str, place),
+            ]
+            if row.trust is not None and not number:
+                cells.append((f"[{row.trust.value}]", colours.yellow, 0))
+            lines.append(start + _cells(cells))
+        yield lines
+
+
+def _cells(cells: Sequence[tuple[str, Callable[[str], str], int]]) -> str:
+    """Texts side by side, each in its colour and as wide as its column, up to the last that is not empty."""
+    while cells and not cells[-1][0]:
+        cells = cells[:-1]
+    parts = [
+        (colour(text) if text else "") + " " * (0 if last else width - len(text))
+        for last, (text, colour, width) in zip([*[False] * (len(cells) - 1), True], cells, strict=True)
+        if width or text
+    ]
+    return "  ".join(parts)
 
 
 def function_text(name: FrameName) -> str:
@@ -155,6 +182,25 @@ def function_text(name: FrameName) -> str:
     else:
         text = "(no symbol)" if name.module is not None else "(no module)"
     return f"{text} (signal frame)" if name.signal else text
+
+
+def inlined_row(call: InlinedCall) -> FunctionRow:
+    """A function that was inlined."""
+    function = "(no name)" if call.function is None else printable(call.function)
+    return FunctionRow(f"{function} (inlined)", call.function is not None, source_text(call.file, call.line))
+
+
+def place_text(name: FrameName) -> str:
+    """Where in the source of its function a frame is."""
+    return source_text(name.file, name.line)
+
+
+def source_text(file: str | None, line: int) -> str:
+    """A place in the source: of the file's path the last part, as of modules."""
+    if file is None:
+        return ""
+    short = printable(os.path.basename(file) or file)
+    return f"at {short}:{line}" if line else f"at {short}"
 
 
 def module_text(name: FrameName) -> str:

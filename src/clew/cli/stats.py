@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 from clew.cli.output import Palette, add_json, counted, palette, print_json, printable, report, warn
 from clew.cli.target import missing_file
-from clew.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ProcessPoolExecutor
 
     from clew.errors import Problem
     from clew.read.stats import Stats
@@ -74,41 +72,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _parallel(files: Sequence[str], jobs: int) -> Stats:
     """The counts, by a pool of processes."""
+    from clew.cli.pool import process_pool
     from clew.read.stats import survey
 
-    with _pool(jobs) as pool, _progress(len(files)) as advance:
+    with process_pool(jobs) as pool, _progress(len(files)) as advance:
         return survey(files, pool, advance)
-
-
-@contextmanager
-def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes that no interrupt reaches: it ends this one, and they follow."""
-    import signal
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(jobs, get_context("fork"), _follow_parent, (os.getpid(),)) as pool:
-        # Forked processes inherit what is blocked, and the first task starts them all.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            pool.submit(int).result()
-        except OSError as error:
-            raise Error(f"cannot start processes: {error.strerror}", hint="read in this one, with -j 1") from None
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        yield pool
-
-
-def _follow_parent(parent: int) -> None:
-    """Ends this process when its parent ends, however that comes: it would wait for work for ever (prctl(2))."""
-    import ctypes
-    import signal
-
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        # It has ended already.
-        os._exit(1)
 
 
 def _progress(files: int) -> AbstractContextManager[Callable[[str], None] | None]:

@@ -61,6 +61,13 @@ def add_stopped(parser: argparse.ArgumentParser, what: str) -> None:
         default=[],
         help="where else to look for files and for debug files, also by build id (may be repeated)",
     )
+    parser.add_argument(
+        "--symbols",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="a store of Breakpad symbol files, for what has no debug information (may be repeated)",
+    )
 
 
 def open_stopped(options: argparse.Namespace) -> Target:
@@ -89,7 +96,9 @@ def open_stopped(options: argparse.Namespace) -> Target:
 
 def check_places(options: argparse.Namespace) -> None:
     """Raises NotFoundError where a directory or file that the user names is not there."""
-    for name, directory in (("--sysroot", options.sysroot), *(("--debug-dir", each) for each in options.debug_dir)):
+    named = [("--sysroot", options.sysroot), *(("--debug-dir", each) for each in options.debug_dir)]
+    named += [("--symbols", each) for each in options.symbols]
+    for name, directory in named:
         if directory is not None and not os.path.isdir(directory):
             raise NotFoundError(f"{name} names no directory", file=directory, hint="check the path")
     if options.exe is not None and not os.path.exists(options.exe):

@@ -104,6 +104,11 @@ class SymbolTable:
         """The name of a symbol. Bytes that are not UTF-8 show as ``\\xNN``."""
         return text(self.name_bytes(index))
 
+    def has_prefix(self, *prefixes: bytes) -> bool:
+        """Whether a string of the table's begins with one of these, which is quickly known of the strings as a whole."""
+        strings = bytes(self._strings)
+        return any(b"\0" + prefix in strings for prefix in prefixes)
+
     def names(self, indices: Iterable[int]) -> list[str]:
         """The names of several symbols."""
         return [self.name(index) for index in indices]

@@ -66,9 +66,8 @@ class Columns(Fields):
         Fields.__init__(self, data, words)
         self.line_count = self.named_count = self.symbol_count = self.inline_count = 0
         self.range_count = self.win_count = self.run_count = self.anchor_count = 0
-        # The shortest line record takes eight bytes. What stays untouched takes no memory.
-        self.line_columns = [empty(self.end // 8 + 1, code) for _, code in LINE_COLUMNS]
-        self.l_address, self.l_size, self.l_line, self.l_file = self.line_columns
+        # About as many as a file of mostly line records has. What stays untouched takes no memory.
+        self.line_columns = [empty(self.end // 32 + 64, code) for _, code in LINE_COLUMNS]
         self.named_columns = [empty(64, code) for _, code in NAMED_COLUMNS]
         self.symbol_columns = [empty(64, code) for _, code in SYMBOL_COLUMNS]
         self.inline_columns = [empty(64, code) for _, code in INLINE_COLUMNS]
@@ -80,6 +79,7 @@ class Columns(Fields):
 
     def bind(self):
         """Takes the columns by their names, after they have been made or enlarged."""
+        self.l_address, self.l_size, self.l_line, self.l_file = self.line_columns
         self.n_kind, self.n_number, self.n_offset, self.n_length, self.n_line = self.named_columns
         self.s_kind, self.s_multiple, self.s_address, self.s_size, self.s_parameter = self.symbol_columns[:5]
         self.s_offset, self.s_length, self.s_text, self.s_line, self.s_inline = self.symbol_columns[5:]

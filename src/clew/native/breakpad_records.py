@@ -92,6 +92,8 @@ class Scanner(Columns):
         if self.lines != self.last_line + 1:
             self.anchor(count)
         self.last_line = self.lines
+        if count == self.l_file.shape[0]:
+            self.roomier(self.line_columns)
         self.l_address[count] = address
         self.l_size[count] = size
         self.l_line[count] = line
@@ -161,6 +163,8 @@ class Scanner(Columns):
         else:
             self.finish()
             self.anchor(count)
+            if count == self.l_file.shape[0]:
+                self.roomier(self.line_columns)
             self.l_address[count] = self.field[0]
             self.l_size[count] = self.field[1]
             self.l_line[count] = self.field[2]
@@ -191,8 +195,9 @@ class Scanner(Columns):
             if not self.field[1]:
                 return self.without_code()
             if self.field[1] - 1 > _ONES - self.field[0]:
+                # It is cut at the last address.
                 self.flaw(LARGE)
-                self.field[1] = _ONES - self.field[0]
+                self.field[1] = _ONES - self.field[0] + 1
         if self.field[last] > _LIMIT:
             self.flaw(LARGE)
             self.field[last] = 0

@@ -2,6 +2,7 @@ from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from clew.native.dwarf_files cimport FileBook
 from clew.native.dwarf_lines cimport LineReader
+from clew.native.dwarf_ranges cimport RangeReader
 from clew.native.dwarf_scopes cimport ScopeWalker
 
 cdef class Assembler:
@@ -19,7 +20,7 @@ cdef class Assembler:
     cdef uint64_t[::1] row_address
     cdef uint32_t[::1] row_line, row_file, row_discriminator, file_map
     cdef uint32_t[::1] emitted, natural, place
-    cdef int add_unit(self, ScopeWalker walker, uint32_t[::1] name, LineReader lines, size_t rows, FileBook files) except -1
+    cdef int add_unit(self, ScopeWalker walker, uint32_t[::1] name, LineReader lines, size_t rows, FileBook files, RangeReader claims) except -1
     cdef int grow_functions(self) except -1
     cdef int grow_lines(self) except -1
     cdef int grow_inlines(self) except -1
@@ -27,5 +28,6 @@ cdef class Assembler:
     cdef size_t row_at(self, uint64_t address) noexcept
     cdef int add_lines(self, uint64_t low, uint64_t high) except -1
     cdef uint32_t file_of(self, uint32_t number) noexcept
-    cdef add_orphans(self, size_t began)
+    cdef add_orphans(self, size_t began, RangeReader claims)
+    cdef add_orphan(self, uint64_t low, uint64_t high)
     cdef int begin(self, uint64_t low, uint64_t high, uint32_t name, bint orphan) except -1

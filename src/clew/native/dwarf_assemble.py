@@ -11,12 +11,14 @@ if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD
     from cython.cimports.clew.native.dwarf_files import FileBook
     from cython.cimports.clew.native.dwarf_lines import LineReader
+    from cython.cimports.clew.native.dwarf_ranges import RangeReader
     from cython.cimports.clew.native.dwarf_scopes import ScopeWalker
     from cython.cimports.libc.stdint import uint16_t, uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD
     from clew.native.dwarf_files import FileBook
     from clew.native.dwarf_lines import LineReader
+    from clew.native.dwarf_ranges import RangeReader
     from clew.native.dwarf_scopes import ScopeWalker
 
     uint64_t = uint32_t = uint16_t = cython.longlong
@@ -71,6 +73,7 @@ class Assembler:
         lines: LineReader,
         rows: cython.size_t,
         files: FileBook,
+        claims: RangeReader,
     ) -> cython.int:
         """Adds the functions of a unit.
 
@@ -79,6 +82,7 @@ class Assembler:
             name: the number of each scope's name.
             lines, rows: has so many rows of lines, sorted; a row without file (all ones) ends what is before it.
             files: the unit's, all made ready that are used.
+            claims: has the code that the unit says it has, nothing where it does not say.
         """
         level: uint16_t[::1] = walker.level
         nest: uint16_t[::1] = walker.nest
@@ -149,12 +153,15 @@ class Assembler:
                 self.f_end_inline[self.functions - 1] = self.inlines
                 self.add_lines(start[piece], stop[piece])
                 self.f_end_line[self.functions - 1] = self.lines
-        self.add_orphans(began)
+        self.add_orphans(began, claims)
         return 0
 
     @cython.cfunc
-    def add_orphans(self, began: cython.size_t):
-        """Adds the rows that are in no function of the unit, as functions without name: assembler's code, and padding."""
+    def add_orphans(self, began: cython.size_t, claims: RangeReader):
+        """Adds the rows that are in no function of the unit, as functions without name: assembler's code, and padding.
+
+        What the unit does not claim as its own is left out.
+        """
         rows: cython.size_t = self.rows
         i: cython.size_t
         ends: cython.size_t = self.functions
@@ -178,6 +185,7 @@ class Assembler:
         low: uint64_t
         high: uint64_t
         covered: uint64_t = 0
+        c: cython.size_t
         i = 0
         while i + 1 < rows:
             if self.row_file[i] == WORD:
@@ -203,11 +211,22 @@ class Assembler:
                 high = until
                 if k < count and self.f_address[began + place[k]] < high:
                     high = self.f_address[began + place[k]]
-                self.begin(low, high, WORD, True)
-                self.f_end_inline[self.functions - 1] = self.inlines
-                self.add_lines(low, high)
-                self.f_end_line[self.functions - 1] = self.lines
                 at = high
+                if not claims.count:
+                    self.add_orphan(low, high)
+                for c in range(claims.count):
+                    if claims.low[c] < high and claims.high[c] > low:
+                        self.add_orphan(
+                            low if low > claims.low[c] else claims.low[c], high if high < claims.high[c] else claims.high[c]
+                        )
+
+    @cython.cfunc
+    def add_orphan(self, low: uint64_t, high: uint64_t):
+        """Adds a piece of code that is in no function."""
+        self.begin(low, high, WORD, True)
+        self.f_end_inline[self.functions - 1] = self.inlines
+        self.add_lines(low, high)
+        self.f_end_line[self.functions - 1] = self.lines
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -71,9 +71,7 @@ class FileBook:
         self.defined = ()
 
     @cython.cfunc
-    def begin(
-        self, offset: uint64_t, directory: object, name: object, offsets_base: uint64_t, defined: tuple
-    ):
+    def begin(self, offset: uint64_t, directory: object, name: object, offsets_base: uint64_t, defined: tuple):
         """Goes to another unit: where its line program is, its directory and name, where the offsets of its strings begin,
         and where the program defines files itself."""
         count: cython.size_t
@@ -119,13 +117,15 @@ class FileBook:
         above = tables.directory[at]
         if tables.version < 5:
             above = above - 1 if above else tables.first_file
+        kind: uint8_t = 0
+        folder_number: uint64_t = 0
         if above < tables.first_file:
-            key = (tables.kind[at], tables.number[at], tables.kind[above], tables.number[above], self.offsets_base, self.directory)
-        else:
-            key = (tables.kind[at], tables.number[at], 0, 0, self.offsets_base, self.directory)
+            kind = tables.kind[above]
+            folder_number = tables.number[above]
+        key = (tables.kind[at], tables.number[at], kind, folder_number, self.offsets_base, self.directory)
         found = self.known.get(key)
         if found is None:
-            folder = self.text(tables.kind[above], tables.number[above]) if above < tables.first_file else None
+            folder = self.text(kind, folder_number)
             found = self.add(joined(self.text(tables.kind[at], tables.number[at]), folder, self.directory))
             self.known[key] = found
         return found

@@ -11,3 +11,4 @@ cdef class FormCursor(Cursor):
     cdef public uint32_t form
     cdef uint64_t value(self, uint32_t form, int64_t constant) except? -1 nogil
     cdef int pass_over(self, uint32_t form) except -1 nogil
+    cdef int pass_kind(self, int size) except -1 nogil

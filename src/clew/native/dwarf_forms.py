@@ -32,9 +32,7 @@ _MOST_INDIRECT = cython.declare(cython.int, 8)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-100, check=False)
-def form_size(
-    form: uint32_t, address_size: cython.int, offset_size: cython.int, version: cython.int
-) -> cython.int:
+def form_size(form: uint32_t, address_size: cython.int, offset_size: cython.int, version: cython.int) -> cython.int:
     """Bytes of a form, or which of the variable ones it is. Raises Malformed for one that nobody has defined."""
     if form in (0x0B, 0x0C, 0x11, 0x25, 0x29):  # data1 flag ref1 strx1 addrx1
         return 1
@@ -126,7 +124,13 @@ class FormCursor(Cursor):
     @cython.exceptval(-1, check=False)
     def pass_over(self, form: uint32_t) -> cython.int:
         """Moves on behind a value."""
-        size: cython.int = form_size(form, self.address_size, self.offset_size, self.version)
+        return self.pass_kind(form_size(form, self.address_size, self.offset_size, self.version))
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def pass_kind(self, size: cython.int) -> cython.int:
+        """The same for what :func:`form_size` says of the form."""
         if size >= 0:
             self.skip(size)
         elif size == -1:
@@ -152,5 +156,5 @@ class FormCursor(Cursor):
         elif size == -6:
             self.skip(self.uleb())
         else:
-            self.value(form, 0)
+            self.value(0x16, 0)
         return 0

@@ -10,13 +10,11 @@ if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD, Cursor
     from cython.cimports.clew.native.dwarf_abbrevs import AbbrevBook
     from cython.cimports.clew.native.dwarf_forms import FormCursor
-    from cython.cimports.clew.native.dwarf_units import UnitTable
     from cython.cimports.libc.stdint import uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD, Cursor
     from clew.native.dwarf_abbrevs import AbbrevBook
     from clew.native.dwarf_forms import FormCursor
-    from clew.native.dwarf_units import UnitTable
 
     uint64_t = uint32_t = cython.longlong
 

@@ -20,7 +20,6 @@ from clew.native.columns import empty, enlarged
 from clew.native.cursor import Malformed
 
 
-
 @cython.cclass
 class RangeReader:
     """Reads ranges into two columns.

@@ -4,6 +4,7 @@ from clew.native.dwarf_assemble cimport Assembler
 from clew.native.dwarf_files cimport FileBook
 from clew.native.dwarf_lines cimport LineReader
 from clew.native.dwarf_names cimport NameFinder
+from clew.native.dwarf_ranges cimport RangeReader
 from clew.native.dwarf_scopes cimport ScopeWalker
 from clew.native.dwarf_units cimport UnitTable
 
@@ -13,6 +14,7 @@ cdef class UnitReader:
     cdef readonly NameFinder names
     cdef readonly LineReader lines
     cdef readonly FileBook files
+    cdef readonly RangeReader claims
     cdef readonly list problems
     cdef uint32_t[::1] numbers
     cdef object string_base(self, size_t unit)

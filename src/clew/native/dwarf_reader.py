@@ -4,21 +4,15 @@ import cython
 
 if cython.compiled:
     from cython.cimports.clew.native.dwarf_assemble import Assembler
-    from cython.cimports.clew.native.dwarf_files import FileBook
-    from cython.cimports.clew.native.dwarf_lines import LineReader
     from cython.cimports.clew.native.dwarf_names import NameFinder
     from cython.cimports.clew.native.dwarf_ranges import RangeReader
     from cython.cimports.clew.native.dwarf_scopes import ScopeWalker
-    from cython.cimports.clew.native.dwarf_units import UnitTable
     from cython.cimports.libc.stdint import uint8_t, uint32_t, uint64_t
 else:
     from clew.native.dwarf_assemble import Assembler
-    from clew.native.dwarf_files import FileBook
-    from clew.native.dwarf_lines import LineReader
     from clew.native.dwarf_names import NameFinder
     from clew.native.dwarf_ranges import RangeReader
     from clew.native.dwarf_scopes import ScopeWalker
-    from clew.native.dwarf_units import UnitTable
 
     uint64_t = uint32_t = uint8_t = cython.longlong
 
@@ -44,17 +38,19 @@ class UnitReader:
     Args:
         units, walker, names: of the section.
         lines, files: of the program's ``.debug_line``.
+        claims: reads the ranges of units.
 
     Attributes:
         problems: (section, offset, message) of what was wrong; the first ones. Line programs' are clew.Problem objects.
     """
 
-    def __init__(self, units, walker, names, lines, files):
+    def __init__(self, units, walker, names, lines, files, claims):
         self.units = units
         self.walker = walker
         self.names = names
         self.lines = lines
         self.files = files
+        self.claims = claims
         self.problems = []
         self.numbers = empty(64, "u4")
         unit: cython.size_t
@@ -97,11 +93,11 @@ class UnitReader:
     @cython.cfunc
     @cython.exceptval(-1, check=True)
     def address(self, unit: cython.size_t, attribute: cython.size_t) -> uint64_t:
-        """An address in a unit's root; :attr:`walker` knows the unit's bases."""
+        """An address in a unit's root; :attr:`claims` knows the unit's bases."""
         form: uint32_t = self.units.root_form[_WIDTH * unit + attribute]
         value: uint64_t = self.units.root[_WIDTH * unit + attribute]
         if is_index(form):
-            return self.walker.ranges.address(value)
+            return self.claims.address(value)
         return value
 
     def report(self, section, offset, message):
@@ -137,22 +133,24 @@ class UnitReader:
         reader.base = 0
         if self.has(unit, 0):
             try:
-                own: RangeReader = self.walker.ranges
+                own: RangeReader = self.claims
                 own.address_size, own.addr_base = reader.address_size, reader.addr_base
                 reader.base = self.address(unit, 0)
             except Malformed as error:
                 self.report(".debug_info", self.units.start[unit], f"the unit's address cannot be read: {error}")
 
     def read_claim(self, unit):
-        """Reads into the walker's ranges which code a unit says that it has; False where it says nothing."""
-        ranges: RangeReader = self.walker.ranges
+        """Reads into :attr:`claims` which code a unit says that it has; False where it says nothing."""
+        ranges: RangeReader = self.claims
         high: uint64_t
         form: uint32_t
         ranges.count = 0
         self.set_bases(unit, ranges)
         try:
             if self.has(unit, 2):
-                ranges.read_list(self.units.root_form[_WIDTH * unit + 2], self.root(unit, 2, 0), self.units.version[unit])
+                ranges.read_list(
+                    self.units.root_form[_WIDTH * unit + 2], self.root(unit, 2, 0), self.units.version[unit]
+                )
                 return True
             if not self.has(unit, 0) or not self.has(unit, 1):
                 return False
@@ -247,7 +245,9 @@ class UnitReader:
                 self.files.use(self.lines.out_file[i])
             for i in range(walker.count):
                 self.files.use(walker.call_file[i])
-        assembler.add_unit(walker, self.numbers, self.lines, rows, self.files)
+        # Lines of what the unit does not claim are those of padding.
+        self.read_claim(unit)
+        assembler.add_unit(walker, self.numbers, self.lines, rows, self.files, self.claims)
 
 
 @cython.cfunc

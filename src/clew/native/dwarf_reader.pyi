@@ -15,9 +15,16 @@ class UnitReader:
     names: NameFinder
     lines: LineReader
     files: FileBook
+    claims: RangeReader
     problems: list[tuple[str, int, str] | Problem]
     def __init__(
-        self, units: UnitTable, walker: ScopeWalker, names: NameFinder, lines: LineReader, files: FileBook
+        self,
+        units: UnitTable,
+        walker: ScopeWalker,
+        names: NameFinder,
+        lines: LineReader,
+        files: FileBook,
+        claims: RangeReader,
     ) -> None: ...
     def string(self, unit: int, attribute: int) -> str | None: ...
     def has_code(self, unit: int) -> bool: ...

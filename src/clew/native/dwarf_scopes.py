@@ -10,15 +10,11 @@ if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD
     from cython.cimports.clew.native.dwarf_abbrevs import AbbrevBook
     from cython.cimports.clew.native.dwarf_forms import FormCursor
-    from cython.cimports.clew.native.dwarf_ranges import RangeReader
-    from cython.cimports.clew.native.dwarf_units import UnitTable
     from cython.cimports.libc.stdint import int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD
     from clew.native.dwarf_abbrevs import AbbrevBook
     from clew.native.dwarf_forms import FormCursor
-    from clew.native.dwarf_ranges import RangeReader
-    from clew.native.dwarf_units import UnitTable
 
     uint64_t = uint32_t = uint16_t = int32_t = uint8_t = cython.longlong
 
@@ -204,7 +200,9 @@ class ScopeWalker:
             else:
                 cursor.pos = pos
                 # Which of the variable forms it is, any of that kind says as well.
-                cursor.pass_over(0x0A if step == -3 else 0x03 if step == -4 else 0x04 if step == -5 else 0x09 if step == -6 else 0x16)
+                cursor.pass_over(
+                    0x0A if step == -3 else 0x03 if step == -4 else 0x04 if step == -5 else 0x09 if step == -6 else 0x16
+                )
                 pos = cursor.pos
         cursor.pos = pos
         return 0

@@ -20,7 +20,14 @@ class SymbolIndex:
     """
 
     def __init__(self, functions, lines, inlines):
-        columns = (functions.address, functions.size, lines.address, functions.first_line, functions.end_line, lines.size)
+        columns = (
+            functions.address,
+            functions.size,
+            lines.address,
+            functions.first_line,
+            functions.end_line,
+            lines.size,
+        )
         ranges = (inlines.range_address, inlines.range_size, inlines.first_range, inlines.depth)
         order = np.lexsort((np.repeat(inlines.depth, np.diff(inlines.first_range)), inlines.range_address))
         if not cython.compiled:
@@ -49,7 +56,9 @@ class SymbolIndex:
                 d = depth[i]
                 last[d] = i
                 # A depth that skips one has nobody around it.
-                self.above[i] = -1 if d == 0 or i == first[f] or last[d - 1] < cython.cast(int32_t, first[f]) else last[d - 1]
+                self.above[i] = (
+                    -1 if d == 0 or i == first[f] or last[d - 1] < cython.cast(int32_t, first[f]) else last[d - 1]
+                )
 
     @cython.cfunc
     def flatten(

@@ -1,4 +1,4 @@
-"""From the functions that units say they have to a map: sorted, without overlaps, and named by the linker where nobody else does."""
+"""From the functions that units say they have to a map: sorted, without overlaps, named by the linker where nobody else does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from clew.native.dwarf_assemble import Assembler
 from clew.symbols.symbol_map import NO_NAME, U32, U64, Functions, Inlines, Lines, Publics, SymbolMap
 
 Indices = npt.NDArray[np.int64]
+
+#: How names begin that compilers made of the whole of a function's type: Itanium's C++ ABI, Rust's second mangling.
+_MANGLED = ("_Z", "_R")
+_MANGLED_BYTES = (b"_Z", b"_R")
 
 _NO_PUBLICS = Publics(np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint8))
 
@@ -49,13 +53,14 @@ def finished(
     lone = lone[np.argsort(address[lone], kind="stable")]
     lone_starts, lone_ends, lone = _outside(address[lone], address[lone] + size[lone], lone, starts, ends)
     lone_starts, lone_ends, lone, lone_names = _named(lone_starts, lone_ends, lone, names, symbols)
+    real_names = symbols.mangled(starts, name[real], names)
     order = np.argsort(np.concatenate([starts, lone_starts]), kind="stable")
     start = np.concatenate([starts, lone_starts])[order]
     which = np.concatenate([real, lone])[order]
     functions = Functions(
         start,
         np.concatenate([ends, lone_ends])[order] - start,
-        np.concatenate([name[real], lone_names])[order],
+        np.concatenate([real_names, lone_names])[order],
         np.zeros(len(start), np.uint32),
         multiple[which],
         first_line[which],
@@ -163,6 +168,33 @@ class Linker:
         start, size = table.address[wanted], table.size[wanted]
         return np.unique(np.concatenate([start, start + size]))
 
+    def mangled(self, addresses: U64, numbers: U32, names: list[str]) -> U32:
+        """Numbers (uint32) of functions' names, better ones where the linker has them.
+
+        Compilers give functions of anonymous namespaces no DW_AT_linkage_name; what is left is the bare name. A symbol that
+        begins where the function does, and is mangled, says the whole of it.
+        """
+        if not self._any_mangled:
+            return numbers
+        bare = np.flatnonzero(np.array([n == NO_NAME or not names[n].startswith(_MANGLED) for n in numbers.tolist()], bool))
+        found, offsets = self.tables[0].lookup(addresses[bare])
+        result = numbers.copy()
+        for place, symbol in zip(bare[(found >= 0) & (offsets == 0)], found[(found >= 0) & (offsets == 0)], strict=True):
+            if self.tables[0].name_bytes(int(symbol)).startswith(_MANGLED_BYTES):
+                result[place] = self._number(int(symbol), names)
+        return result
+
+    @cached_property
+    def _any_mangled(self) -> bool:
+        return bool(self.tables) and self.tables[0].has_prefix(*_MANGLED_BYTES)
+
+    def _number(self, symbol: int, names: list[str]) -> int:
+        number = self._known.get(symbol)
+        if number is None:
+            number = self._known[symbol] = len(names)
+            names.append(self.tables[0].name(symbol))
+        return number
+
     def numbers(self, addresses: U64, names: list[str]) -> U32:
         """The numbers (uint32) of the names of addresses, which are added to ``names``."""
         result = np.full(len(addresses), NO_NAME, np.uint32)
@@ -170,11 +202,7 @@ class Linker:
             return result
         found, _ = self.tables[0].lookup(addresses)
         for place in np.flatnonzero(found >= 0).tolist():
-            symbol = int(found[place])
-            if symbol not in self._known:
-                self._known[symbol] = len(names)
-                names.append(self.tables[0].name(symbol))
-            result[place] = self._known[symbol]
+            result[place] = self._number(int(found[place]), names)
         return result
 
 

@@ -38,7 +38,7 @@ MAXIMUM_PIECES = 16
 MAXIMUM_DEPTH = 1024
 """How deep calls are followed that are not in the document's order."""
 
-MAXIMUM_GROWTH = 4
+MAXIMUM_GROWTH = 8
 """How many times the ranges of a file's records those of its calls may become, where they are not in the document's order."""
 
 
@@ -71,27 +71,30 @@ def is_old(inlines: InlineRecords) -> bool:
 def old_origins(origins: NamedRecords) -> tuple[U32, Texts]:
     """The number of the file and the name of each origin of the old form; what does not begin with a number is all name."""
     file = np.full(len(origins.number), NO_NUMBER, np.uint32)
-    offset, length = origins.names.offset.copy(), origins.names.length.copy()
-    for index in range(len(file)):
-        number, blank, _ = origins.names.raw(index).partition(b" ")
+    lengths = np.zeros(len(file), np.uint32)
+    for index, name in enumerate(origins.names.raws()):
+        number, blank, _ = name.partition(b" ")
         if blank and number.isdigit() and len(number) < 10:
             file[index] = int(number)
-            offset[index] += np.uint64(len(number) + 1)
-            length[index] -= np.uint32(len(number) + 1)
+            lengths[index] = len(number) + 1
+    offset, length = origins.names.offset + lengths, origins.names.length - lengths
     return file, origins.names.moved(offset, length)
 
 
-def inlined_calls(records: Records, pieces: Pieces, names: U32, flaws: Flaws) -> tuple[tuple[U32, U32], Inlines]:
+def inlined_calls(
+    records: Records, pieces: Pieces, names: U32, declared: U32 | None, flaws: Flaws
+) -> tuple[tuple[U32, U32], Inlines]:
     """The calls of a file, and for each piece which are its own: the first, and behind the last.
 
     Args:
         names: the name of each origin.
+        declared: the number of the file of each origin, where the file is of the old form.
     """
     inlines = records.inlines
     tell_duplicates(records.origins, "INLINE_ORIGIN", flaws)
     origin, missing = resolved(inlines.origin, records.origins)
     tell(flaws, "no INLINE_ORIGIN record has the number of what is called", inlines.text_line[missing])
-    number = _old_files(inlines, records.origins, origin) if is_old(inlines) else inlines.call_file
+    number = inlines.call_file if declared is None else _old_files(inlines, declared, origin)
     file, missing = resolved(number, records.files)
     tell(flaws, "no FILE record has the number of this call's file", inlines.text_line[missing])
     calls = _nested(records, flaws)
@@ -116,9 +119,9 @@ def inlined_calls(records: Records, pieces: Pieces, names: U32, flaws: Flaws) ->
     )
 
 
-def _old_files(inlines: InlineRecords, origins: NamedRecords, origin: U32) -> U32:
+def _old_files(inlines: InlineRecords, declared: U32, origin: U32) -> U32:
     """The number of the file that each call of the old form is made in."""
-    declared = np.append(old_origins(origins)[0], np.uint32(NO_NUMBER))
+    declared = np.append(declared, np.uint32(NO_NUMBER))
     parent = _parents(inlines.depth)
     around = np.where(parent >= 0, origin[parent], np.uint32(NO_NUMBER))
     return declared[np.minimum(around, np.uint32(len(declared) - 1))]

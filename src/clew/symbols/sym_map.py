@@ -39,7 +39,7 @@ def symbol_map(records: Records, flaws: Flaws) -> SymbolMap:
     """The map of a file's records. What contradicts another record is told to ``flaws``."""
     pieces = _pieces(records, flaws)
     name = _Names(records)
-    bounds, inlines = inlined_calls(records, pieces, name.origins, flaws)
+    bounds, inlines = inlined_calls(records, pieces, name.origins, name.declared, flaws)
     line_bounds, lines = _lines(records, pieces, flaws)
     functions, owner = records.functions, pieces.owner
     return SymbolMap(
@@ -67,13 +67,15 @@ class _Names:
 
     Attributes:
         functions, publics, origins: for each record the index of its name.
+        declared: for each origin the number of its file, where the file is of the old form; else None.
         texts: the names.
     """
 
     def __init__(self, records: Records) -> None:
         origins = records.origins.names
+        self.declared: U32 | None = None
         if is_old(records.inlines):
-            origins = old_origins(records.origins)[1]
+            self.declared, origins = old_origins(records.origins)
         parts = (records.functions.names, records.publics.names, origins)
         self.texts = parts[0].followed_by(*parts[1:])
         numbers = np.arange(len(self.texts), dtype=np.uint32)

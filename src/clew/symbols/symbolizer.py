@@ -8,6 +8,7 @@ with Symbolizer.open("/usr/bin/python3.11") as symbols:
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
 
@@ -19,7 +20,7 @@ from clew.native.dwarf_assemble import Assembler
 from clew.symbols.assembled import Linker, finished
 from clew.symbols.debug_file import DebugFiles, find_debug_information
 from clew.symbols.debug_places import Places
-from clew.symbols.dwarf.info import DebugInfo
+from clew.symbols.dwarf.info import DebugInfo, silent
 from clew.symbols.dwarf.split import Splits
 from clew.symbols.lookup import Lookup, SourceFrame
 from clew.symbols.minidebug import minidebug_image
@@ -130,11 +131,19 @@ class Symbolizer:
     @cached_property
     def whole(self) -> SymbolMap:
         """Everything that is known of the file."""
+        return self.read_whole()
+
+    def read_whole(self, progress: Callable[[int], None] = silent) -> SymbolMap:
+        """:attr:`whole`, for a caller who takes it as its own: it is not kept here.
+
+        Args:
+            progress: is called now and then with how many units of DWARF are done.
+        """
         assembler = Assembler(self._discriminators)
         info = self.info
         if info is None:
             return finished(assembler, [], [], self._linker)
-        info.read_all(assembler)
+        info.read_all(assembler, progress)
         return finished(assembler, info.names, info.files, self._linker)
 
     @cached_property
@@ -145,22 +154,21 @@ class Symbolizer:
         """The units that an address may be in, in their order."""
         if self.info is None or not 0 <= address < 1 << 64:
             return []
-        starts, ends, owners, reach, silent = self._claims
+        starts, ends, owners, reach, wordless = self._claims
         last = int(np.searchsorted(starts, np.uint64(address), "right"))
-        # Padding belongs to no unit, but to the lines of the one before it.
-        found = [int(owners[last - 1])] if last else []
+        found: list[int] = []
         while last and int(reach[last - 1]) > address:
             last -= 1
             if int(ends[last]) > address:
                 found.append(int(owners[last]))
         # Of two that claim the same code, the first one counts.
-        return [*sorted(set(found[1:])), *found[:1], *silent]
+        return [*sorted(set(found)), *wordless]
 
     @cached_property
     def _claims(self) -> tuple[U64, U64, np.ndarray[tuple[int], np.dtype[np.int64]], U64, list[int]]:
         assert self.info is not None
-        starts, ends, owners, silent = self.info.claims
-        return starts, ends, owners, np.maximum.accumulate(ends) if len(ends) else ends, silent
+        starts, ends, owners, wordless = self.info.claims
+        return starts, ends, owners, np.maximum.accumulate(ends) if len(ends) else ends, wordless
 
     def _unit(self, number: int) -> Lookup:
         known = self._units.get(number)

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clew.arch import Machine
+from clew.native.breakpad_cfi_lines import CHANGE, INIT, ODD, CfiLines, CfiSteps
 from clew.native.breakpad_fields import MOST_TOLD
 from clew.read.breakpad.cfi_terms import Cells, CfiTerms
 from clew.read.breakpad.flaws import Flaws
@@ -29,6 +31,9 @@ from clew.table import NO_INFORMATION, RangeColumns, Ranges, Rule, Rules, Table
 SECTION = "STACK CFI"
 #: Different sentences about what is wrong; the names in them are the text's, and it may have any number.
 _MOST_SENTENCES = 200
+
+#: Kinds of lines besides those that the compiled core tells.
+_UNREADABLE, _OTHER = 10, 11
 
 _RECORD = re.compile(
     rb"\s*STACK\s+CFI\s+(?:INIT\s+([0-9A-Fa-f]{1,16})\s+([0-9A-Fa-f]{1,16})|([0-9A-Fa-f]{1,16}))(?:\s+(.*))?", re.DOTALL
@@ -57,7 +62,7 @@ def read_cfi_runs(runs: Iterable[tuple[bytes | memoryview, int]], machine: Machi
     """
     reading = _Records(machine)
     for text, line in runs:
-        reading.read(bytes(text), line)
+        reading.read(text, line)
     return reading.table()
 
 
@@ -68,138 +73,137 @@ class _Records:
         self.machine = machine
         self.terms = CfiTerms(machine)
         self.size = 0
-        # One element a record that counts; a block is an INIT with the records behind it.
-        self.address: list[int] = []
-        self.text: list[int] = []
-        self.line: list[int] = []
-        self.block: list[int] = []
         self.texts: dict[bytes, int] = {}
-        # One element a block: the range.
-        self.start: list[int] = []
-        self.end: list[int] = []
+        # Of each piece of text the kinds of its records, addresses, sizes, numbers of their texts, and lines.
+        self.parts: list[tuple[npt.NDArray[np.uint64], ...]] = []
         # By sentence and whether something is lost: the first lines, and how many there are.
         self.flaws: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
         self.lost = 0
 
-    def read(self, text: bytes, line: int) -> None:
-        """Reads records; a piece of text that begins with one that is no INIT goes on with the block before."""
+    def read(self, text: bytes | memoryview, line: int) -> None:
+        """Splits a piece of text; one that begins with a record that is no INIT goes on with the piece before."""
         self.size += len(text)
-        texts = self.texts
-        blocks = len(self.start)
-        low, high = (self.start[-1], self.end[-1]) if blocks else (0, 0)
-        for number, data in enumerate(text.split(b"\n"), line):
-            match = _RECORD.fullmatch(data)
-            if match is None:
-                if data.split(None, 2)[:2] == [b"STACK", b"CFI"]:
-                    self.note(number, "the record cannot be read")
-                    # What follows belongs to nothing that is known.
-                    low = high = 0
-                continue
-            first, size, address, rules = match.groups()
-            if first is not None:
-                low = int(first, 16)
-                high = low + int(size, 16)
-                if high >> 64:
-                    self.note(number, "the range ends beyond the last address")
-                    low = high = 0
-                    continue
-                if low == high:
-                    self.note(number, "the range is empty", lost=False)
-                    continue
-                blocks += 1
-                self.start.append(low)
-                self.end.append(high)
-                at = low
-            else:
-                at = int(address, 16)
-                if not low <= at < high:
-                    message = "there is no INIT record before" if not blocks else "it is not in the range of its INIT"
-                    self.note(number, f"{message}; the record is left out")
-                    continue
-            self.address.append(at)
-            self.text.append(texts.setdefault(rules.rstrip() if rules else b"", len(texts)))
-            self.line.append(number)
-            self.block.append(blocks - 1)
+        lines = CfiLines(text, line)
+        kind, address, size, word, number = (column.astype(np.uint64) for column in lines.run())
+        texts = [self.texts.setdefault(words, len(self.texts)) for words in lines.texts()]
+        plain = kind != ODD
+        if texts:
+            word[plain] = np.array(texts, np.uint64)[word[plain].astype(np.int64)]
+        for at in np.flatnonzero(~plain).tolist():
+            kind[at], address[at], size[at], word[at] = self._odd(bytes(text[int(address[at]) : int(size[at])]))
+        mine = kind != _OTHER
+        self.parts.append((kind[mine], address[mine], size[mine], word[mine], number[mine]))
 
-    def note(self, line: int, message: str, *, lost: bool = True) -> None:
-        """What is wrong with a record, and whether it is lost by it."""
-        self.lost += lost
+    def _odd(self, line: bytes) -> tuple[int, int, int, int]:
+        """Kind, address, size and number of the text of a line that is not of the plain form."""
+        match = _RECORD.fullmatch(line)
+        if match is None:
+            return (_UNREADABLE if line.split(None, 2)[:2] == [b"STACK", b"CFI"] else _OTHER), 0, 0, 0
+        first, size, address, rules = match.groups()
+        word = self.texts.setdefault(rules.rstrip() if rules else b"", len(self.texts))
+        return (CHANGE, int(address, 16), 0, word) if first is None else (INIT, int(first, 16), int(size, 16), word)
+
+    def note(self, lines: npt.NDArray[Any] | list[int], message: str, *, lost: bool = True) -> None:
+        """What is wrong with records, by line, and whether they are lost by it."""
+        if not len(lines):
+            return
+        self.lost += lost * len(lines)
         if (message, lost) not in self.flaws and len(self.flaws) >= _MOST_SENTENCES:
             message = "the record has a problem like others"
-        lines, count = self.flaws.setdefault((message, lost), ([], [0]))
-        if len(lines) < MOST_TOLD:
-            lines.append(line)
-        count[0] += 1
+        told, count = self.flaws.setdefault((message, lost), ([], [0]))
+        told += [int(line) for line in lines[: max(MOST_TOLD - len(told), 0)]]
+        count[0] += len(lines)
 
     def table(self) -> Table:
         """The table of all records that were read."""
-        address = np.array(self.address, np.uint64)
-        block = np.array(self.block, np.int64)
-        text = np.array(self.text, np.int64)
-        line = np.array(self.line, np.int64)
-        start, end = np.array(self.start, np.uint64), np.array(self.end, np.uint64)
-        self.address, self.block, self.text, self.line = [], [], [], []
-        address, block, text, line = self._ordered(address, block, text, line)
+        columns = zip(*self.parts, strict=True) if self.parts else (5 * [[np.empty(0, np.uint64)]])
+        kind, address, size, text, line = (np.concatenate(column) for column in columns)
+        self.parts = []
+        # A block is an INIT with the records behind it. What follows one that is of no use belongs to nothing that is known.
+        head = kind != CHANGE
+        self.note(line[kind == _UNREADABLE], "the record cannot be read")
+        beyond = (kind == INIT) & (size > ~address)
+        self.note(line[beyond], "the range ends beyond the last address")
+        self.note(line[(kind == INIT) & (size == 0)], "the range is empty", lost=False)
+        good = (kind == INIT) & ~beyond & (size != 0)
+        mine = np.cumsum(head) - 1
+        heads = np.flatnonzero(head)
+        early = ~head & (mine < 0)
+        self.note(line[early], "there is no INIT record before; the record is left out")
+        start, end, fine = address[heads], address[heads] + size[heads], good[heads]
+        keep = good.copy()
+        later = np.flatnonzero(~head & (mine >= 0))
+        around = mine[later]
+        inside = fine[around] & (start[around] <= address[later]) & (address[later] < end[around])
+        keep[later] = inside
+        self.note(line[later[~inside]], "it is not in the range of its INIT; the record is left out")
+        block = (np.cumsum(fine) - 1)[mine[keep]]
+        return self._table(start[fine], end[fine], address[keep], block, text[keep].astype(np.int64), line[keep])
+
+    def _table(
+        self,
+        start: npt.NDArray[np.uint64],
+        end: npt.NDArray[np.uint64],
+        address: npt.NDArray[np.uint64],
+        block: npt.NDArray[np.int64],
+        text: npt.NDArray[np.int64],
+        line: npt.NDArray[np.uint64],
+    ) -> Table:
+        """The table of blocks, by their ranges, and of the records in them."""
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        entry = line[first].astype(np.uint32)
+        inside = block[1:] == block[:-1]
+        at = np.flatnonzero(inside & (address[1:] == address[:-1])) + 1
+        self.note(line[at], "the record has the address of the one before; both count", lost=False)
+        at = np.flatnonzero(inside & (address[1:] < address[:-1])) + 1
+        self.note(line[at], "the record comes after one of a higher address", lost=False)
+        if len(at):
+            order = np.lexsort((np.arange(len(block)), address, block))
+            address, block, text, line = address[order], block[order], text[order], line[order]
         rule, rules = self._rules(block, text, line)
-        keep = self._apart(start, end, line[np.flatnonzero(np.diff(block, prepend=-1))])
+        keep = self._apart(start, end, entry)
         order = np.argsort(start, kind="stable")
         order = order[keep[order]]
-        flaws = Flaws()
-        for (message, lost), (lines, count) in self.flaws.items():
-            flaws.add(message, lines, count=count[0], lost=lost)
         rank = np.full(len(start), -1, np.int64)
         rank[order] = np.arange(len(order))
-        rows = np.flatnonzero(keep[block]) if len(block) else np.empty(0, np.int64)
+        rows = np.flatnonzero(keep[block])
         rows = rows[np.argsort(rank[block[rows]], kind="stable")]
+        flaws = Flaws()
+        for (message, lost), (lines, number) in self.flaws.items():
+            flaws.add(message, lines, count=number[0], lost=lost)
+        count = len(order)
+        ranges = RangeColumns(
+            start[order],
+            end[order],
+            entry[order],
+            np.zeros(count, np.uint64),
+            np.full(count, -1, np.int32),
+            np.zeros(count, np.uint8),
+        )
         return Table(
             self.machine,
             *_with_gaps(address[rows], rule[rows], rank[block[rows]], end[order]),
             Rules(self.machine, rules=rules),
-            self._ranges(start, end, block, line, order),
+            Ranges(ranges, (SECTION,)),
             problems=tuple(flaws.problems),
             lost=self.lost,
         )
 
-    def _ordered(
-        self, *columns: npt.NDArray[np.uint64] | npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The records of each block by address; an INIT stays before what has its address."""
-        address, block, text, line = columns
-        inside = block[1:] == block[:-1]
-        for at in np.flatnonzero(inside & (address[1:] <= address[:-1])).tolist():
-            same = address[at + 1] == address[at]
-            what = "has the address of the one before; both count" if same else "comes after one of a higher address"
-            self.note(int(line[at + 1]), f"the record {what}", lost=False)
-        if (inside & (address[1:] < address[:-1])).any():
-            order = np.lexsort((np.arange(len(block)), address, block))
-            address, block, text, line = address[order], block[order], text[order], line[order]
-        return address.astype(np.uint64), block.astype(np.int64), text.astype(np.int64), line.astype(np.int64)
-
     def _rules(
-        self, block: npt.NDArray[np.int64], text: npt.NDArray[np.int64], line: npt.NDArray[np.int64]
+        self, block: npt.NDArray[np.int64], text: npt.NDArray[np.int64], line: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.uint32], list[Rule]]:
         """The rule in force from each record on, and the rules by number."""
         states = _States(self.terms, list(self.texts), self.size)
         self.texts = {}
-        out: list[int] = []
-        before, state = -1, 0
-        known, flawed = states.known, states.flawed
-        for mine, words, number in zip(block.tolist(), text.tolist(), line.tolist(), strict=True):
-            if mine != before:
-                before, state = mine, 0
-            step = state << 32 | words
-            state = known.get(step, -1)
-            if state < 0:
-                state = states.follow(step)
-            if step in flawed:
-                for message, lost in flawed[step]:
-                    self.note(number, message, lost=lost)
-            out.append(state)
-        rule = np.array(states.rule, np.uint32)
-        return rule[np.array(out, np.int64)], states.rules
+        state, flawed = CfiSteps().run(block, text, states.follow)
+        for at in flawed:
+            before = int(state[at - 1]) if at and block[at] == block[at - 1] else 0
+            for message, lost in states.flawed[before << 32 | int(text[at])]:
+                self.note([int(line[at])], message, lost=lost)
+        return np.array(states.rule, np.uint32)[state], states.rules
 
     def _apart(
-        self, start: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64], line: npt.NDArray[np.int64]
+        self, start: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64], line: npt.NDArray[np.uint32]
     ) -> npt.NDArray[np.bool_]:
         """Which blocks count where ranges overlap."""
         keep = np.ones(len(start), bool)
@@ -210,30 +214,10 @@ class _Records:
         for at in order.tolist():
             if int(start[at]) < reach:
                 keep[at] = False
-                self.note(int(line[at]), "the range overlaps another; it is left out")
+                self.note([int(line[at])], "the range overlaps another; it is left out")
             else:
                 reach = int(end[at])
         return keep
-
-    def _ranges(
-        self,
-        start: npt.NDArray[np.uint64],
-        end: npt.NDArray[np.uint64],
-        block: npt.NDArray[np.int64],
-        line: npt.NDArray[np.int64],
-        order: npt.NDArray[np.int64],
-    ) -> Ranges:
-        first = np.flatnonzero(np.diff(block, prepend=-1))
-        count = len(order)
-        columns = RangeColumns(
-            start[order],
-            end[order],
-            line[first][order].astype(np.uint32),
-            np.zeros(count, np.uint64),
-            np.full(count, -1, np.int32),
-            np.zeros(count, np.uint8),
-        )
-        return Ranges(columns, (SECTION,))
 
 
 class _States:
@@ -256,12 +240,16 @@ class _States:
         # A state is a copy of the one before: hostile text has as many as it has lines, as large as it likes.
         self.allowance = (1 << 18) + size // 16
 
-    def follow(self, step: int) -> int:
-        """The state after a record that was not met in this state before."""
+    def follow(self, step: int) -> tuple[int, bool]:
+        """The state after a record in a state, and whether something is wrong with it."""
+        if step not in self.known:
+            self.known[step] = self._follow(step)
+        return self.known[step], step in self.flawed
+
+    def _follow(self, step: int) -> int:
         cells = self.cells[step >> 32]
         if cells is None:
             # There was no room for the state before this one.
-            self.known[step] = step >> 32
             return step >> 32
         changes, flaws = self.terms.changes(self.texts[step & 0xFFFFFFFF])
         after: Cells | None = None
@@ -285,7 +273,6 @@ class _States:
             if number == len(self.rules):
                 self.rules.append(rule)
             self.rule.append(number)
-        self.known[step] = state
         return state
 
 

@@ -5,8 +5,9 @@ The format is Breakpad's ``docs/symbol_files.md``. Real files differ from it, an
 - ``MODULE`` may be missing or late; of several the first counts. ``INFO`` records, which the document does not have, are kept.
 - Lines may end in CR LF; the last one may have no end. Empty lines, blanks before and several between fields are nothing.
 - Numbers are hexadecimal in either case. Of a record that lacks a field, has one that is no number, or an address or size that
-  exceeds its range (64 bits; sizes of line records, parameters and numbers of ``STACK WIN`` 32), nothing is kept. The line of a
-  line record that is negative or exceeds 32 bits is 0, none; its file likewise.
+  exceeds its range (64 bits; sizes of line records, parameters and numbers of ``STACK WIN`` 32), nothing is kept; but a
+  function that goes on behind the last address of all is cut there. The line of a line record that is negative or exceeds 32
+  bits is 0, none; its file likewise.
 - Records of no bytes (size 0) are left out: there is no address at which they hold. So are the lines of such a function, those
   before the first ``FUNC``, and those after a ``FUNC`` that cannot be read.
 - ``INLINE`` comes in two forms. The old one has no number of the file of the call, so it has an odd number of fields, and

@@ -46,9 +46,13 @@ class Texts(Sequence[str]):
             return Texts(self._data, self.offset[index], self.length[index])
         return self.raw(index).decode("utf-8", "surrogateescape")
 
-    def __iter__(self) -> Iterator[str]:
+    def raws(self) -> Iterator[bytes]:
+        """The bytes of each."""
         for begin, length in zip(self.offset.tolist(), self.length.tolist(), strict=True):
-            yield bytes(self._data[begin : begin + length]).decode("utf-8", "surrogateescape")
+            yield bytes(self._data[begin : begin + length])
+
+    def __iter__(self) -> Iterator[str]:
+        return (raw.decode("utf-8", "surrogateescape") for raw in self.raws())
 
     def __repr__(self) -> str:
         return f"Texts({len(self)} of them)"

@@ -63,9 +63,7 @@ class DebugInfo:
         self._supplement = None if supplement is None else DwarfSections(supplement)
         self._code = code_ranges(image)
         self._units = UnitTable(sections.info, sections.abbrev, sections.big)
-        self._names = NameFinder(
-            self._units, sections.strings, sections.line_strings, sections.string_offsets, None
-        )
+        self._names = NameFinder(self._units, sections.strings, sections.line_strings, sections.string_offsets, None)
         if self._supplement is not None:
             other = self._supplement
             units = UnitTable(other.info, other.abbrev, other.big)
@@ -81,7 +79,7 @@ class DebugInfo:
             sections.big,
         )
         walker = ScopeWalker(self._units, self._ranges(sections))
-        self._reader = UnitReader(self._units, walker, self._names, lines, files)
+        self._reader = UnitReader(self._units, walker, self._names, lines, files, self._ranges(sections))
         self.names: list[str] = self._names.names
         self.files: list[str] = files.files
 
@@ -124,7 +122,7 @@ class DebugInfo:
     def claims(self) -> tuple[U64, U64, npt.NDArray[np.int64], list[int]]:
         """Which unit says that it has which code: starts, ends (uint64) and units (int64), by start; and the units with code
         that do not say where."""
-        ranges, owners, wordless = self._reader.walker.ranges, [], []
+        ranges, owners, wordless = self._reader.claims, [], []
         parts: list[tuple[U64, U64]] = []
         for unit in range(self.unit_count):
             if self._reader.has_code(unit):

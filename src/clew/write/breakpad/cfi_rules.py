@@ -159,10 +159,11 @@ class CfiRules:
             # In another register than usual (RISC-V's millicode is called by way of t0) it is until a rule says otherwise:
             # so Breakpad's dumper and libgcc take it. A program counter that nothing saves tells nothing.
             linked = self.machine.link_register is not None and column != self.machine.program_counter
-            if not linked and self.machine.default(column) is not Default.SAME_VALUE:
+            default = self.machine.default(column)
+            if default is Default.UNKNOWN and not linked:
                 reasons.append(NO_RETURN_ADDRESS)
                 return None
-            term = SameValue()
+            term = CfaPlus(0) if default is Default.CFA else SameValue()
         found: list[str] = []
         text = self._term(term, column, found)
         if text is None:

@@ -255,5 +255,5 @@ def _stack_win(records: StackWin) -> Iterator[bytes]:
         strict=True,
     )
     for index, (*numbers, base) in enumerate(columns):
-        last = records.programs.raw(index).translate(_HARMLESS) if numbers[-1] else b"%x" % base
+        last = records.programs.raw(index).translate(_HARMLESS).strip(b" ") if numbers[-1] else b"%x" % base
         yield b"STACK WIN %b %b\n" % (" ".join(format(number, "x") for number in numbers).encode(), last)
