@@ -53,7 +53,7 @@ def installed() -> list[str]:
 
     wanted = [
         inputs.libc(),
-        *glob.glob("/usr/lib/*/libpython3.*.so.1.0"),
+        *glob.glob("/usr/lib/*/libpython3.*[0-9].so.1.0"),
         "/usr/bin/python3.11",
         "/usr/bin/python3.11-dbg",
         *glob.glob("/usr/lib/*/debug/libstdc++.so.6"),
@@ -78,15 +78,23 @@ def debug_file(path: str, directory: str | None) -> str | None:
         return None if found is None or found is image else found.name
 
 
-def whole_process(command: list[str], output: Path) -> Run:
-    """Runs a program that writes ``output``."""
+def whole_process(name: str, command: list[str], output: Path, cache: str) -> Run:
+    """Runs a program that writes ``output``.
+
+    Python keeps what it compiles in ``cache``, as it does for packages that are installed, whatever the environment says.
+    """
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     output.unlink(missing_ok=True)
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+        said.seek(0)
+        text = said.read().decode(errors="replace").strip()
     process.returncode = os.waitstatus_to_exitcode(status)
     # clew says by 1 that the format could not hold everything.
     if process.returncode not in (0, 1) or not output.exists():
-        raise Unavailable(f"{Path(command[0]).name}: exit code {process.returncode}")
+        raise Unavailable(f"{name}: exit code {process.returncode}: {text[-300:]}")
     return Run(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output.stat().st_size)
 
 
@@ -148,11 +156,20 @@ def dump(options: argparse.Namespace) -> dict[str, Any]:
                 command += ["--debug", options.debug]
             files = [path, separate] if separate else [path]
 
+            # Once before the first round, so that the modules are compiled.
+            subprocess.run(
+                [sys.executable, "-m", "clew", "dump-syms", sys.executable, "-o", str(ours)],
+                capture_output=True,
+                check=False,
+                env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+                | {"PYTHONPYCACHEPREFIX": folder},
+            )
+
             def mine(command: list[str] = command, ours: Path = ours) -> Run:
-                return whole_process(command, ours)
+                return whole_process("clew", command, ours, folder)
 
             def other(files: list[str] = files, theirs: Path = theirs) -> Run:
-                return whole_process([mozilla(), "--inlines", "-o", str(theirs), *files], theirs)
+                return whole_process("dump_syms", [mozilla(), "--inlines", "-o", str(theirs), *files], theirs, folder)
 
             outcomes[path] = race(f"Symbol file of {path} (bytes)", {"clew": mine, "dump_syms": other}, options.rounds)
     return outcomes

@@ -11,9 +11,9 @@ True
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from clew._lazy import lazily
 from clew._version import __version__
 from clew.errors import (
     DependencyError,
@@ -65,8 +65,6 @@ _HOMES = {
     ),
     "clew.walk": ("End", "FastWalker", "Frame", "SampleWalker", "Stack", "Trust", "Walker"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
 __all__ = [
     "BytesMemory",
     "CfiSection",
@@ -117,12 +115,7 @@ __all__ = [
     "table_of",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+__getattr__, _ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

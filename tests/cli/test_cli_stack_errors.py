@@ -72,7 +72,8 @@ def test_errors(
 
 def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
     code = (
-        "import locale, os, sys, clew.cli, clew.cli.commands, clew.target.opening, clew.walk.samples\n"
+        "import locale, os, sys, clew.cli, clew.cli.commands, clew.cli.doctor, clew.cli.stack\n"
+        "import clew.target.opening, clew.walk.samples\n"
         # What is imported later may be where this user cannot read.
         "clew.cli.commands.parser()\n"
         "os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"

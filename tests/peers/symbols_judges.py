@@ -239,13 +239,13 @@ def code_symbols(path: Path) -> tuple[tuple[str, int, int], ...]:
 # Comparing
 
 _SUFFIX = re.compile(
-    r"(\.(cold|part|constprop|isra|lto_priv|localalias|clone|llvm|warm|hot|unlikely|__uniq|__part|ipa)|\.\d+)+$"
+    r"(\.(cold|part|constprop|isra|lto_priv|localalias|clone|llvm|warm|hot|unlikely|__uniq|__part|ipa|eh|abi0|abiinternal)|\.\d+)+$"
 )
 
 
 def bare(name: str | None) -> str | None:
-    """A function's name without its version and what compilers append for its pieces and copies."""
-    return None if name is None else _SUFFIX.sub("", name.partition("@")[0])
+    """A function's name without its version and what compilers append for its pieces and copies (Go: for its ABI)."""
+    return None if name is None else _SUFFIX.sub("", name.partition("@")[0].replace("·", "."))
 
 
 def lines_of(chain: Chain) -> tuple[tuple[str | None, int], ...]:
@@ -309,8 +309,8 @@ class Comparison:
         return chain if self.covers(address) else chain_of([JudgedFrame(None, chain[0].file, chain[0].line)])
 
     def same_name(self, a: str | None, b: str | None) -> bool:
-        """Whether these are names of the same function."""
-        if bare(a) == bare(b):
+        """Whether these are names of the same function. A label of the assembler, which LLVM takes for one, tells nothing."""
+        if bare(a) == bare(b) or (a or "").startswith(".L") or (b or "").startswith(".L"):
             return True
         if a is None or b is None:
             return False

@@ -251,7 +251,7 @@ OBJECTS = [
     ("clang", "names.c", "-O2"),
     ("gcc", "names.c", f"-O2 -gz=zlib {ONE_SECTION}"),
     ("gcc", "names.c", "-O0"),
-    ("gcc", "names.c", "-O0 -m32"),
+    ("clang", "names.c", "-O0 -m32"),
     ("clang", "names.c", "-O0 -gdwarf-4"),
 ]
 
@@ -315,22 +315,26 @@ def test_machines(compiler: str, source: str, options: str) -> None:
 
 TARGETS = [
     "aarch64-linux-gnu",
-    "s390x-linux-gnu",
-    "powerpc64-linux-gnu",
     "mips-linux-gnu",
-    "sparcv9-linux-gnu",
+    "mips64el-linux-gnuabi64",
+    "powerpc64-linux-gnu",
+    "powerpc-linux-gnu",
+    "riscv32-linux-gnu",
     "riscv64-linux-gnu",
+    "sparcv9-linux-gnu",
+    "hexagon-linux-musl",
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("version", [4, 5])
-def test_machines_of_clang(target: str, version: int) -> None:
-    """Objects of machines that nothing else here builds for, linked by LLVM where it can."""
-    path = built("clang", f"--target={target} -O2 -gdwarf-{version} -c", "names.c")
-    code = next(code for name, _, code in text(path) if name == ".text")
-    check(path, judges=LLVM, addresses=range(len(code)))
+@pytest.mark.parametrize("source", ["names.c", "names.cc"])
+def test_machines_of_clang(target: str, version: int, source: str) -> None:
+    """Machines that nothing else here builds for."""
+    linking = "-shared -nostdlib -fPIC -fuse-ld=lld -fintegrated-as"
+    compiler = "clang" if source == "names.c" else "clang++"
+    check(built(compiler, f"--target={target} {linking} -O2 -gdwarf-{version}", source))
 
 
 # Other languages

@@ -8,7 +8,8 @@ from clew.errors import Problem, UsageError
 from clew.native.breakpad_fields import MOST_TOLD
 from clew.read.breakpad import records as records_module
 from clew.read.breakpad.flaws import Flaws
-from clew.read.breakpad.records import NO_NUMBER, ModuleRecord, Records, read_records
+from clew.read.breakpad.module import ModuleRecord
+from clew.read.breakpad.records import NO_NUMBER, Records, read_records
 from clew.testing.breakpad import SymbolFileBuilder
 
 #: The examples of docs/symbol_files.md, one a kind of record.

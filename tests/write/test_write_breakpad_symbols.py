@@ -209,6 +209,32 @@ def test_stack_win() -> None:
     assert text.splitlines()[1:] == builder.build().splitlines()[1:]
 
 
+def test_what_becomes_of_blanks_alone() -> None:
+    """Names and programs of control characters are none; that is so again when the text is read and written once more."""
+    builder = SymbolFileBuilder()
+    builder.module("windows", "x86")
+    for number, name in enumerate(("\t", "<name omitted>", "f")):
+        builder.origin(number, name)
+    builder.func(0, 9, "\x01")
+    for number in (1, 0, 2):
+        builder.inline(0, 1, 0, number, [(3 * number, 3)])
+    builder.stack_win(4, 0, 9, program="\x02")
+    builder.stack_win(4, 0, 9, program="\x02 $eip 4 + ^ =")
+    file = SymbolFile.open(builder.build())
+    text = b"".join(symbol_text(MODULE, (), file.symbols, stack_win=file.stack_win))
+    assert text.splitlines()[1:] == [
+        b"INLINE_ORIGIN 0 f",
+        b"INLINE_ORIGIN 1 <name omitted>",
+        b"FUNC 0 9 0 <name omitted>",
+        b"INLINE 0 1 0 1 3 3",
+        b"INLINE 0 1 0 1 0 3",
+        b"INLINE 0 1 0 0 6 3",
+        b"STACK WIN 4 0 9 0 0 0 0 0 0 1 $eip 4 + ^ =",
+    ]
+    again = SymbolFile.open(text)
+    assert b"".join(symbol_text(MODULE, (), again.symbols, stack_win=again.stack_win)) == text
+
+
 def plain(symbols: SymbolMap) -> list[Any]:
     """A map as nested lists, names and files as text."""
     f, n, i, p = symbols.functions, symbols.lines, symbols.inlines, symbols.publics

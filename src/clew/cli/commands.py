@@ -7,13 +7,24 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 from clew._version import __version__
-from clew.cli import diff, doctor, explain, stack, stats, table
 from clew.cli.output import complain
 from clew.errors import Error
 
-COMMANDS = (table, explain, diff, stats, stack, doctor)
+COMMANDS = {
+    "table": "print an unwind table",
+    "explain": "the rule in force at an address, and which instruction set each part of it",
+    "diff": "how two unwind tables differ, in what they mean",
+    "stats": "sizes, rows, rules and instructions of files and directories",
+    "stack": "stacks of a process, core, dump or recording: every frame, and why the stack ends",
+    "doctor": "what breaks the stacks of a process, core, dump or recording, and what to do about it",
+    "symbolize": "functions, files, lines and inlined calls of addresses, as addr2line prints them",
+    "dump-syms": "Breakpad symbol files: names, lines, inlined calls and unwind tables",
+}
+"""The commands, and what each is for. Each is in a module of its name, which is loaded when the command is run."""
 
 _EPILOG = """\
 examples:
@@ -23,10 +34,32 @@ examples:
   clew stats /usr/lib                    sizes, rows and rules of a whole directory
   clew stack 1234                        the stacks of a process (or a core), and why each ends
   clew doctor 1234                       what breaks them, and what to do about it
+  clew symbolize -e FILE -fip 0x1139     the function and the line there, and what it was inlined into
 
 exit codes: 0 fine, 1 findings (differences, broken stacks, input of which part was left out), 2 usage,
 3 unreadable input
 """
+
+#: How many threads numpy's linear algebra makes.
+_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of a command, which knows its arguments only when there are some to parse."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        module = import_module(f"clew.cli.{self.prog.split()[-1].replace('-', '_')}")
+        if self.description is None:
+            self.description = module.DESCRIPTION
+            module.add_arguments(self)
+            self.set_defaults(run=module.run)
+        found, rest = super().parse_known_args(args, namespace)
+        several = getattr(module, "ANYWHERE", None)
+        if several is not None:
+            # argparse takes such arguments from one place only, where programs with getopt take them from between options.
+            getattr(found, several).extend(each for each in rest if not each.startswith("-"))
+            rest = [each for each in rest if each.startswith("-")]
+        return found, rest
 
 
 def parser() -> argparse.ArgumentParser:
@@ -39,17 +72,13 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     root.add_argument("--version", action="version", version=f"clew {__version__}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for module in COMMANDS:
-        sub = commands.add_parser(
-            module.NAME,
-            help=module.HELP,
-            description=module.DESCRIPTION,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
+    commands = root.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True, parser_class=_Command
+    )
+    for name, purpose in COMMANDS.items():
+        commands.add_parser(
+            name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
         )
-        module.add_arguments(sub)
-        sub.set_defaults(run=module.run)
     return root
 
 
@@ -67,9 +96,24 @@ def run(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:
         # argparse has said what there was to say: the help, or what is wrong.
         return int(end.code or 0)
+    _import_numpy()
     try:
         code: int = options.run(options)
     except Error as error:
         complain(error)
         return error.exit_code
     return code
+
+
+def _import_numpy() -> None:
+    """Loads numpy without the threads that its linear algebra would make, which cost more than the rest and are not used.
+
+    Programs that clew starts shall have theirs.
+    """
+    if _THREADS in os.environ:
+        return
+    os.environ[_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_THREADS]

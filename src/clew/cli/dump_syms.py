@@ -192,14 +192,26 @@ def _replaced(path: str) -> Iterator[BinaryIO]:
     there = os.path.realpath(path)
     part = f"{there}.{os.getpid()}.part"
     try:
-        with open(part, "wb") as stream:
+        with _nameless(os.path.dirname(there)) or open(part, "wb") as stream:
             yield stream
+            stream.flush()
+            if not os.path.lexists(part):
+                # Only with a directory's descriptor, of which the path has no need, does this follow the link.
+                os.link(f"/proc/self/fd/{stream.fileno()}", part, src_dir_fd=stream.fileno())
         os.replace(part, there)
     except OSError as error:
         raise Error(f"cannot write the symbol file: {error.strerror}", file=path) from None
     finally:
         if os.path.lexists(part):
             os.unlink(part)
+
+
+def _nameless(directory: str) -> BinaryIO | None:
+    """A file without a name, of which nothing is left when the program is ended; None where there is no such thing."""
+    try:
+        return open(os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666), "wb")
+    except OSError:
+        return None
 
 
 def _tell(written: Written) -> int:

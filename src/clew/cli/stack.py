@@ -28,14 +28,16 @@ NAME = "stack"
 HELP = "stacks of a process, core, dump or recording: every frame, and why the stack ends"
 DESCRIPTION = """\
 Walks the stack of every thread, and says of each frame how it was found where that was not by an
-unwind table, and of each stack why it ended: only `entry` is a whole stack. A process is held while
-its stacks are read, and goes on before they are printed. Of what perf record wrote (with
---call-graph dwarf), equal stacks are counted, and the most frequent are printed. Exit code 1 when a
-stack ended otherwise, or part of the target could not be read.
+unwind table, and of each stack why it ended: only `entry` is a whole stack. Where there is debug
+information, frames have source lines, and before them the calls that were inlined into them, the
+innermost first. A process is held while its stacks are read, and goes on before they are printed. Of
+what perf record wrote (with --call-graph dwarf), equal stacks are counted, and the most frequent are
+printed. Exit code 1 when a stack ended otherwise, or part of the target could not be read.
 
   clew stack 1234                        a process, by its number
   clew stack core --sysroot /mnt/device  a core from another machine
   clew stack --why 1234                  the rule behind every frame, and the words that were read
+  clew stack --symbols STORE crash.dmp   names and lines from Breakpad symbol files
   clew stack perf.data                   the most frequent stacks of a recording
 """
 

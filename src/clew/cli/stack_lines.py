@@ -8,13 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clew.errors import Error, Problem
-from clew.image import breakpad_id
 from clew.image.elf import PT_LOAD
-from clew.symbols.symbol_store import find_symbol_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from clew.image import Image
-    from clew.symbols import DebugFiles, Lookup, Places, SourceFrame, Symbolizer
+    from clew.symbols.debug_file import DebugFiles
+    from clew.symbols.debug_places import Places
+    from clew.symbols.lookup import Lookup, SourceFrame
+    from clew.symbols.symbolizer import Symbolizer
     from clew.target import Module
 
 
@@ -33,12 +36,11 @@ class ModuleLines:
         self._debug = debug
         self._places = places
         self._base = base
-        self._asked = False
         self._errors: dict[str, None] = {}
+        self._read: dict[str, Callable[[], Sequence[Problem]]] = {}
 
     def at(self, address: int) -> tuple[SourceFrame, ...]:
         """The functions that one of the file's own addresses is in, the innermost first; empty where nothing is known."""
-        self._asked = True
         try:
             if self._symbolizer is not None:
                 return self._symbolizer.lookup(address)
@@ -51,11 +53,10 @@ class ModuleLines:
     def problems(self) -> list[Problem]:
         """What was wrong with what was read so far, with the names of files. No frame is lost by it."""
         found = list(self._errors)
-        dwarf = self._debug.dwarf
-        if self._asked and dwarf is not None and self._symbolizer is not None:
+        for name, problems in self._read.items():
             # What cannot be opened has said so when it was asked.
             with suppress(Error):
-                found += [f"{dwarf.name}: {problem}" for problem in self._symbolizer.problems]
+                found += [f"{name}: {problem}" for problem in problems()]
         return [Problem(each, lost=False) for each in found]
 
     @cached_property
@@ -64,7 +65,9 @@ class ModuleLines:
             return None
         from clew.symbols.symbolizer import Symbolizer
 
-        return Symbolizer(self._image, self._debug, places=self._places)
+        symbolizer = Symbolizer(self._image, self._debug, places=self._places)
+        self._read[self._debug.dwarf.name] = lambda: symbolizer.problems
+        return symbolizer
 
     @cached_property
     def _symbol_file(self) -> Lookup | None:
@@ -74,7 +77,9 @@ class ModuleLines:
         from clew.symbols.sym_file import SymbolFile
 
         try:
-            return Lookup(SymbolFile.open(self._debug.symbol_file).symbols)
+            file = SymbolFile.open(self._debug.symbol_file)
+            self._read[file.name] = lambda: file.problems
+            return Lookup(file.symbols)
         except Error as error:
             self._errors[str(error)] = None
             return None
@@ -87,9 +92,12 @@ def load_address(image: Image) -> int:
 
 def stored_symbols(module: Module, places: Places) -> DebugFiles | None:
     """The symbol file of a module whose own file is not here; None where nothing says which that is."""
-    from clew.symbols.debug_file import DebugFiles
-
-    if not places.stores or module.build_id is None:
+    if not places.stores or (module.debug_id is None and module.build_id is None):
         return None
-    found = find_symbol_file(places.stores, os.path.basename(module.name), breakpad_id.debug_id(module.build_id))
+    from clew.image import breakpad_id
+    from clew.symbols.debug_file import DebugFiles
+    from clew.symbols.symbol_store import find_symbol_file
+
+    named = module.debug_id or (os.path.basename(module.name), breakpad_id.debug_id(module.build_id))
+    found = find_symbol_file(places.stores, *named)
     return DebugFiles(None, symbol_file=found.path, symbol_file_tried=found.tried)

@@ -9,23 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.cli.stack_lines import ModuleLines, load_address, stored_symbols
 from clew.cli.walking import debug_directories
 from clew.errors import Error
-from clew.symbols import (
-    SYSTEM_DIRECTORY,
-    DebugFiles,
-    FileNames,
-    Name,
-    PerfMap,
-    Places,
-    demangle,
-    find_debug_information,
-)
+from clew.symbols.debug_file import DebugFiles, find_debug_information
+from clew.symbols.debug_places import SYSTEM_DIRECTORY, Places
+from clew.symbols.demangle import demangle
+from clew.symbols.names import FileNames, Name
+from clew.symbols.perf_map import PerfMap
 
 if TYPE_CHECKING:
     import argparse
 
     from clew.errors import Problem
     from clew.image import Image
-    from clew.symbols import SourceFrame
+    from clew.symbols.lookup import SourceFrame
     from clew.target import Module, Target
     from clew.walk import CodeAddress, Frame
 

@@ -12,6 +12,8 @@ _CLONE = re.compile(r"\.[a-z0-9_]+(?:\.[0-9]+)*")
 _CLONES = re.compile(rf"(_Z[^.@]+)((?:{_CLONE.pattern})+)")
 #: The end of a list of arguments inside another one. In `operator>>` it is none.
 _ENDS = re.compile(r"(?<!operator)>(?=>)")
+#: The same text is one operator with arguments of a template, or a longer operator; what follows tells them apart.
+_OPERATOR = re.compile(r"operator<(?:<(?=<)|(?=<(?:[A-Za-z_:]|\(anonymous)))")
 _CLOSURE = re.compile(r"'(lambda|unnamed)([0-9]*)'")
 
 
@@ -30,7 +32,7 @@ def gnu_demangled(name: str) -> str:
     if text == base:
         return name
     if base.startswith("_Z"):
-        text = _closures(_ENDS.sub("> ", text))
+        text = _closures(_OPERATOR.sub(r"\g<0> ", _ENDS.sub("> ", text)))
     if parts is not None:
         text += "".join(f" [clone {clone}]" for clone in _CLONE.findall(parts[2]))
     return text + at + version

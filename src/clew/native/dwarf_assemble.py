@@ -9,6 +9,7 @@ import numpy as np
 
 if cython.compiled:
     from cython.cimports.clew.native.cursor import WORD
+    from cython.cimports.clew.native.dwarf_assembly import Assembly
     from cython.cimports.clew.native.dwarf_files import FileBook
     from cython.cimports.clew.native.dwarf_lines import LineReader
     from cython.cimports.clew.native.dwarf_ranges import RangeReader
@@ -16,6 +17,7 @@ if cython.compiled:
     from cython.cimports.libc.stdint import uint16_t, uint32_t, uint64_t
 else:
     from clew.native.cursor import WORD
+    from clew.native.dwarf_assembly import Assembly
     from clew.native.dwarf_files import FileBook
     from clew.native.dwarf_lines import LineReader
     from clew.native.dwarf_ranges import RangeReader
@@ -27,7 +29,7 @@ from clew.native.columns import empty, enlarged
 
 
 @cython.cclass
-class Assembler:
+class Assembler(Assembly):
     """Takes units, one after the other, and fills the columns of a :class:`clew.symbols.SymbolMap`.
 
     Args:
@@ -35,34 +37,18 @@ class Assembler:
 
     Attributes:
         functions, lines, inlines, ranges: how many there are so far.
+        exceeded: whether something was left out of the unit that was added last, because it was far too much.
     """
 
     def __init__(self, discriminators=False):
-        self.discriminators = discriminators
-        self.functions = self.lines = self.inlines = self.ranges = 0
-        self.f_address = empty(64, "u8")
-        self.f_size = empty(64, "u8")
-        self.f_name = empty(64, "u4")
-        self.f_first_line = empty(64, "u4")
-        self.f_end_line = empty(64, "u4")
-        self.f_first_inline = empty(64, "u4")
-        self.f_end_inline = empty(64, "u4")
-        self.f_orphan = empty(64, "u1")
-        self.l_address = empty(256, "u8")
-        self.l_size = empty(256, "u4")
-        self.l_line = empty(256, "u4")
-        self.l_file = empty(256, "u4")
-        self.l_discriminator = empty(256 if discriminators else 0, "u4")
-        self.i_depth = empty(64, "u2")
-        self.i_name = empty(64, "u4")
-        self.i_file = empty(64, "u4")
-        self.i_line = empty(64, "u4")
-        self.i_first_range = empty(65, "u4")
-        self.r_address = empty(64, "u8")
-        self.r_size = empty(64, "u8")
+        Assembly.__init__(self, discriminators)
         self.emitted = empty(64, "u4")
         self.natural = empty(0, "u4")
         self.rows = self.file_limit = 0
+        # Hostile files can have functions of many pieces with many inlined calls, and many functions in one place.
+        self.visits = 1 << 26
+        self.output = 1 << 20
+        self.exceeded = False
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -82,7 +68,7 @@ class Assembler:
             name: the number of each scope's name.
             lines, rows: has so many rows of lines, sorted; a row without file (all ones) ends what is before it.
             files: the unit's, all made ready that are used.
-            claims: has the code that the unit says it has, nothing where it does not say.
+            claims: has the code that the unit says it has; None where it does not say. They are put in order.
         """
         level: uint16_t[::1] = walker.level
         nest: uint16_t[::1] = walker.nest
@@ -98,6 +84,9 @@ class Assembler:
         self.row_discriminator = lines.out_disc
         self.file_map = files.map
         self.file_limit = files.limit
+        self.visits += 64 * (walker.count + walker.ranges.count)
+        self.output += 8 * (walker.count + walker.ranges.count) + 4 * rows
+        self.exceeded = False
         began: cython.size_t = self.functions
         total: cython.size_t = walker.count
         i: cython.size_t
@@ -119,10 +108,15 @@ class Assembler:
                 end += 1
             for piece in range(first[i], first[i + 1]):
                 self.begin(start[piece], stop[piece], name[i], False)
+                self.visits -= end - i + first[end] - first[i]
                 # emitted[d] is one more than the depth of the last call that was emitted at level d.
                 for j in range(i + 1, end):
+                    if self.visits < 0 or self.output < 0:
+                        self.exceeded = True
+                        break
                     depth = level[j]
                     if depth == 0 or nest[j] != nest[i]:
+                        # What belongs to a function inside this one.
                         continue
                     if depth >= cython.cast(cython.size_t, self.emitted.shape[0]):
                         self.emitted = enlarged(self.emitted, 2 * depth)
@@ -136,6 +130,7 @@ class Assembler:
                             self.r_address[self.ranges] = a
                             self.r_size[self.ranges] = b - a
                             self.ranges += 1
+                            self.output -= 1
                     # The levels in between may have nothing in this piece.
                     self.emitted[depth] = self.emitted[depth - 1] if depth > 1 else 0
                     if self.ranges == before:
@@ -185,7 +180,10 @@ class Assembler:
         low: uint64_t
         high: uint64_t
         covered: uint64_t = 0
-        c: cython.size_t
+        c: cython.size_t = 0
+        d: cython.size_t
+        if claims is not None:
+            put_in_order(claims)
         i = 0
         while i + 1 < rows:
             if self.row_file[i] == WORD:
@@ -212,13 +210,17 @@ class Assembler:
                 if k < count and self.f_address[began + place[k]] < high:
                     high = self.f_address[began + place[k]]
                 at = high
-                if not claims.count:
+                if claims is None:
                     self.add_orphan(low, high)
-                for c in range(claims.count):
-                    if claims.low[c] < high and claims.high[c] > low:
-                        self.add_orphan(
-                            low if low > claims.low[c] else claims.low[c], high if high < claims.high[c] else claims.high[c]
-                        )
+                    continue
+                while c < claims.count and claims.high[c] <= low:
+                    c += 1
+                d = c
+                while d < claims.count and claims.low[d] < high:
+                    self.add_orphan(
+                        low if low > claims.low[d] else claims.low[d], high if high < claims.high[d] else claims.high[d]
+                    )
+                    d += 1
 
     @cython.cfunc
     def add_orphan(self, low: uint64_t, high: uint64_t):
@@ -227,22 +229,6 @@ class Assembler:
         self.f_end_inline[self.functions - 1] = self.inlines
         self.add_lines(low, high)
         self.f_end_line[self.functions - 1] = self.lines
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def begin(self, low: uint64_t, high: uint64_t, name: uint32_t, orphan: cython.bint) -> cython.int:
-        """Begins a function."""
-        n: cython.size_t = self.functions
-        if n >= cython.cast(cython.size_t, self.f_name.shape[0]):
-            self.grow_functions()
-        self.f_address[n] = low
-        self.f_size[n] = high - low
-        self.f_name[n] = name
-        self.f_first_line[n] = self.f_end_line[n] = self.lines
-        self.f_first_inline[n] = self.f_end_inline[n] = self.inlines
-        self.f_orphan[n] = orphan
-        self.functions = n + 1
-        return 0
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -283,6 +269,10 @@ class Assembler:
             a = self.row_address[i]
             if a >= high:
                 break
+            self.output -= 1
+            if self.output < 0:
+                self.exceeded = True
+                break
             b = self.row_address[i + 1]
             if a < low:
                 a = low
@@ -316,90 +306,21 @@ class Assembler:
         self.lines = n
         return 0
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def grow_functions(self) -> cython.int:
-        """Makes room for more functions."""
-        room: cython.size_t = 2 * self.f_name.shape[0]
-        self.f_address = enlarged(self.f_address, room)
-        self.f_size = enlarged(self.f_size, room)
-        self.f_name = enlarged(self.f_name, room)
-        self.f_first_line = enlarged(self.f_first_line, room)
-        self.f_end_line = enlarged(self.f_end_line, room)
-        self.f_first_inline = enlarged(self.f_first_inline, room)
-        self.f_end_inline = enlarged(self.f_end_inline, room)
-        self.f_orphan = enlarged(self.f_orphan, room)
-        return 0
 
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def grow_lines(self) -> cython.int:
-        """Makes room for more lines."""
-        room: cython.size_t = self.l_line.shape[0] + (self.l_line.shape[0] >> 1)
-        self.l_address = enlarged(self.l_address, room)
-        self.l_size = enlarged(self.l_size, room)
-        self.l_line = enlarged(self.l_line, room)
-        self.l_file = enlarged(self.l_file, room)
-        if self.discriminators:
-            self.l_discriminator = enlarged(self.l_discriminator, room)
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def grow_inlines(self) -> cython.int:
-        """Makes room for more inlined calls."""
-        room: cython.size_t = 2 * self.i_name.shape[0]
-        self.i_depth = enlarged(self.i_depth, room)
-        self.i_name = enlarged(self.i_name, room)
-        self.i_file = enlarged(self.i_file, room)
-        self.i_line = enlarged(self.i_line, room)
-        self.i_first_range = enlarged(self.i_first_range, room + 1)
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def grow_ranges(self) -> cython.int:
-        """Makes room for more ranges."""
-        room: cython.size_t = 2 * self.r_address.shape[0]
-        self.r_address = enlarged(self.r_address, room)
-        self.r_size = enlarged(self.r_size, room)
-        return 0
-
-    def function_columns(self):
-        """address, size (u8), name, first_line, end_line, first_inline, end_inline (u4), orphan (u1)."""
-        n = self.functions
-        return (
-            np.asarray(self.f_address)[:n],
-            np.asarray(self.f_size)[:n],
-            np.asarray(self.f_name)[:n],
-            np.asarray(self.f_first_line)[:n],
-            np.asarray(self.f_end_line)[:n],
-            np.asarray(self.f_first_inline)[:n],
-            np.asarray(self.f_end_inline)[:n],
-            np.asarray(self.f_orphan)[:n],
-        )
-
-    def line_columns(self):
-        """address (u8), size, line, file (u4), discriminator (u4) or None."""
-        n = self.lines
-        return (
-            np.asarray(self.l_address)[:n],
-            np.asarray(self.l_size)[:n],
-            np.asarray(self.l_line)[:n],
-            np.asarray(self.l_file)[:n],
-            np.asarray(self.l_discriminator)[:n] if self.discriminators else None,
-        )
-
-    def inline_columns(self):
-        """depth (u2), name, call_file, call_line, first_range (u4), range_address, range_size (u8)."""
-        n = self.inlines
-        self.i_first_range[n] = self.ranges
-        return (
-            np.asarray(self.i_depth)[:n],
-            np.asarray(self.i_name)[:n],
-            np.asarray(self.i_file)[:n],
-            np.asarray(self.i_line)[:n],
-            np.asarray(self.i_first_range)[: n + 1],
-            np.asarray(self.r_address)[: self.ranges],
-            np.asarray(self.r_size)[: self.ranges],
-        )
+@cython.cfunc
+def put_in_order(claims: RangeReader):
+    """Sorts ranges, and makes one of those that overlap."""
+    i: cython.size_t
+    for i in range(1, claims.count):
+        if claims.low[i] < claims.high[i - 1]:
+            break
+    else:
+        return
+    low, high = np.asarray(claims.low)[: claims.count], np.asarray(claims.high)[: claims.count]
+    order = np.argsort(low, kind="stable")
+    starts, ends = low[order], np.maximum.accumulate(high[order])
+    first = np.ones(len(starts), bool)
+    first[1:] = starts[1:] > ends[: len(ends) - 1]
+    last = np.append(np.flatnonzero(first)[1:], len(starts)) - 1
+    claims.count = len(last)
+    low[: claims.count], high[: claims.count] = starts[first], ends[last]

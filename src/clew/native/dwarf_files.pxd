@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from clew.native.dwarf_line_tables cimport LineTables
 
@@ -13,6 +13,7 @@ cdef class FileBook:
     cdef size_t limit
     cdef object directory, name
     cdef uint64_t offsets_base
+    cdef int64_t budget
     cdef tuple defined
     cdef begin(self, uint64_t offset, object directory, object name, uint64_t offsets_base, tuple defined)
     cdef int use(self, uint32_t number) except -1

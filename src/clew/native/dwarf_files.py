@@ -19,7 +19,7 @@ else:
 from clew.native.columns import empty, enlarged, zeros
 from clew.native.cursor import Malformed
 
-#: A path longer than this is cut; no file system has one.
+#: Strings longer than this are left out; no file system has such a path.
 _LONGEST = 1 << 16
 
 
@@ -51,6 +51,7 @@ class FileBook:
 
     Attributes:
         files: the paths.
+        budget: bytes of paths that may still be put together; below zero some are missing.
     """
 
     def __init__(self, line, strings, line_strings, offsets, supplementary, big):
@@ -69,6 +70,7 @@ class FileBook:
         self.directory = self.name = None
         self.offsets_base = 0
         self.defined = ()
+        self.budget = 64 * (len(line) + len(strings) + len(line_strings)) + (1 << 24)
 
     @cython.cfunc
     def begin(self, offset: uint64_t, directory: object, name: object, offsets_base: uint64_t, defined: tuple):
@@ -125,8 +127,12 @@ class FileBook:
         key = (tables.kind[at], tables.number[at], kind, folder_number, self.offsets_base, self.directory)
         found = self.known.get(key)
         if found is None:
-            folder = self.text(kind, folder_number)
-            found = self.add(joined(self.text(tables.kind[at], tables.number[at]), folder, self.directory))
+            # Long directories of many files would otherwise take time and memory without end.
+            if self.budget < 0:
+                return WORD
+            path = joined(self.text(tables.kind[at], tables.number[at]), self.text(kind, folder_number), self.directory)
+            self.budget -= len(path or "") + 64
+            found = self.add(path)
             self.known[key] = found
         return found
 
@@ -170,7 +176,7 @@ class FileBook:
             data = self.supplementary
         elif kind == 5:
             reader: Cursor = Cursor(self.offsets, 0, None, self.tables.big)
-            if number > cython.cast(uint64_t, reader.end):
+            if number > cython.cast(uint64_t, reader.end) or self.offsets_base > cython.cast(uint64_t, reader.end):
                 return None
             reader.pos = self.offsets_base + number * self.tables.width
             try:

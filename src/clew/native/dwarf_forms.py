@@ -97,12 +97,15 @@ class FormCursor(Cursor):
         """The value of this form; ``constant`` is that of DW_FORM_implicit_const, from the abbreviation."""
         size: cython.int
         start: uint64_t
+        named: uint64_t
         rounds: cython.int = 0
         while form == 0x16:
-            form = cython.cast(uint32_t, self.uleb() & WORD)
+            named = self.uleb()
             rounds += 1
-            if rounds > _MOST_INDIRECT or form == 0x21:
+            # The value of DW_FORM_implicit_const stands in an abbreviation, which there is none of here.
+            if rounds > _MOST_INDIRECT or named == 0x21 or named > WORD:
                 raise Malformed("DW_FORM_indirect leads nowhere")
+            form = cython.cast(uint32_t, named)
         self.form = form
         if form == 0x21:
             return cython.cast(uint64_t, constant) & ONES

@@ -10,10 +10,12 @@ cdef class NameFinder:
     cdef Cursor offsets
     cdef public NameFinder supplement
     cdef uint64_t[::1] offsets_base
-    cdef readonly list names
+    cdef readonly list names, problems
+    cdef NameFinder together
     cdef dict known, numbers
     cdef int64_t budget
     cdef text(self, size_t unit, uint64_t form, uint64_t value)
     cdef cut(self, object section, const unsigned char[::1] data, uint64_t at)
     cdef look(self, uint64_t die, int hops)
     cdef uint32_t number_of(self, uint64_t die) except? -1
+    cdef int spend(self, size_t count) except -1

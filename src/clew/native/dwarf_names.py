@@ -27,6 +27,7 @@ _NONE = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
 _MOST_HOPS = cython.declare(cython.int, 16)
 #: What a name may take, in bytes.
 _LONGEST = cython.declare(cython.size_t, 1 << 16)
+_MOST_PROBLEMS = 1000
 
 
 @cython.cclass
@@ -41,6 +42,7 @@ class NameFinder:
     Attributes:
         supplement: of the supplementary file, if it is there.
         names: those that were numbered, in order.
+        problems: (offset, message) of names that could not be read; whoever reports them clears it.
     """
 
     def __init__(self, units, strings, line_strings, offsets, together=None):
@@ -60,8 +62,14 @@ class NameFinder:
         self.names = shared.names
         self.numbers = shared.numbers
         self.known = {}
-        # Long names in many places of a small file would otherwise take memory without end.
-        self.budget = 64 * (len(strings) + len(line_strings) + len(units.info)) + (1 << 24)
+        self.problems = []
+        # Long names in many places of a small file would otherwise take memory without end, and long entries that many refer
+        # to time. The strings of a package are those of all its units.
+        self.together = together
+        if together is None:
+            self.budget = 64 * (len(strings) + len(line_strings) + len(units.info)) + (1 << 24)
+        else:
+            shared.budget += 64 * (len(offsets) + len(units.info))
 
     def set_base(self, unit, base):
         """Says where the offsets of a unit's strings begin (DW_AT_str_offsets_base)."""
@@ -69,9 +77,13 @@ class NameFinder:
 
     def name_of(self, die):
         """The name that an entry bears, or None."""
+        if die == _NONE:
+            return None
         try:
             found = self.look(die, 0)
-        except Malformed:
+        except Malformed as error:
+            if len(self.problems) < _MOST_PROBLEMS:
+                self.problems.append((die & ~_ALT, str(error)))
             return None
         return None if found is None else found[1]
 
@@ -146,24 +158,34 @@ class NameFinder:
         for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):
             name = abbrevs.name[spec]
             if name == 0x6E or name == 0x2007:
-                linkage_value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+                linkage_value = abbrevs.value(cursor, spec)
                 linkage_form = cursor.form
             elif name == 0x03:
-                name_value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+                name_value = abbrevs.value(cursor, spec)
                 name_form = cursor.form
             elif name == 0x31 or name == 0x47:
-                value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+                value = abbrevs.value(cursor, spec)
+                if value >= _ALT:
+                    continue
                 if cursor.form == 0x10:
                     target = value
                 elif cursor.form == 0x1F20 or cursor.form == 0x1C or cursor.form == 0x24:
                     target = value | _ALT
-                elif 0x11 <= cursor.form <= 0x15:
+                elif 0x11 <= cursor.form <= 0x15 and value < self.units.end[unit] - self.units.start[unit]:
                     target = self.units.start[unit] + value
             else:
                 cursor.pass_over(abbrevs.form[spec])
+        self.spend(cursor.pos - die)
         if linkage_form:
             return True, self.text(unit, linkage_form, linkage_value)
-        further = self.look(target, hops + 1) if target != _NONE else None
+        further = None
+        if target != _NONE:
+            try:
+                further = self.look(target, hops + 1)
+            except Malformed:
+                # Its own name is better than none.
+                if not name_form:
+                    raise
         if name_form and (further is None or not further[0]):
             return False, self.text(unit, name_form, name_value)
         return further
@@ -184,7 +206,7 @@ class NameFinder:
             return self.supplement.text(0, 0x0E, value)
         if form == 0x1A or 0x25 <= form <= 0x28 or form == 0x1F02:  # strx, strx1 to strx4, GNU_str_index
             size = self.units.offset_size[unit]
-            if value > self.offsets.end:
+            if value > self.offsets.end or self.offsets_base[unit] > self.offsets.end:
                 raise Malformed("an index beyond the end of .debug_str_offsets")
             self.offsets.pos = self.offsets_base[unit] + value * size
             return self.cut(self.strings, self.string_bytes, self.offsets.fixed(size))
@@ -202,7 +224,15 @@ class NameFinder:
             limit = start + _LONGEST
         while end < limit and data[end]:
             end += 1
-        self.budget -= end - start
-        if self.budget < 0:
-            raise Malformed("names take too much memory")
+        self.spend(end - start)
         return bytes(section[start:end]).decode("utf-8", "backslashreplace")
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def spend(self, count: cython.size_t) -> cython.int:
+        """Counts bytes that were read or kept."""
+        payer: NameFinder = self if self.together is None else self.together
+        payer.budget -= count
+        if payer.budget < 0:
+            raise Malformed("names are too many and too long")
+        return 0

@@ -7,6 +7,7 @@ from clew.native.dwarf_units import UnitTable
 class NameFinder:
     units: UnitTable
     names: list[str]
+    problems: list[tuple[int, str]]
     supplement: NameFinder | None
     def __init__(
         self,

@@ -8,7 +8,7 @@ cdef class RangeReader:
     cdef uint64_t[::1] low, high
     cdef readonly size_t count
     cdef size_t recent
-    cdef int64_t budget
+    cdef public int64_t budget
     cdef public int address_size, offset_size
     cdef public uint64_t base, addr_base, rnglists_base, ranges_base
     cdef public bint split

@@ -31,6 +31,7 @@ class RangeReader:
 
     Attributes:
         count: ranges so far.
+        budget: entries of lists that may still be read.
         address_size, offset_size, base, addr_base, rnglists_base, ranges_base: the unit's, set by whoever reads one.
             ``base`` is its DW_AT_low_pc.
         split: whether the unit stands in a ``.dwo`` file, whose list of lists has no base attribute.
@@ -78,6 +79,8 @@ class RangeReader:
         """The same for the core."""
         if version >= 5:
             return self.read_rnglist(self.rnglist_offset(value) if form == 0x23 else value)
+        if self.ranges_base > self.ranges.end or value > self.ranges.end:
+            raise Malformed("a range list beyond the end of .debug_ranges")
         return self.read_ranges(value + self.ranges_base)
 
     @cython.cfunc
@@ -85,7 +88,7 @@ class RangeReader:
     def address(self, index: uint64_t) -> uint64_t:
         """The address with this index in ``.debug_addr``."""
         cursor: Cursor = self.addresses
-        if index > (cursor.end >> 1):
+        if index > cursor.end or self.addr_base > cursor.end:
             raise Malformed("an index of .debug_addr beyond its end")
         cursor.pos = self.addr_base + index * self.address_size
         return cursor.fixed(self.address_size)
@@ -171,7 +174,7 @@ class RangeReader:
                 return 0
             if low == ones:
                 base = high
-            else:
+            elif base < ones - 1:
                 self.add((base + low) & ones, (base + high) & ones)
 
     @cython.cfunc
@@ -180,13 +183,17 @@ class RangeReader:
         """Where the list with this index begins in ``.debug_rnglists``."""
         cursor: Cursor = self.rnglists
         base: uint64_t = self.rnglists_base
+        value: uint64_t
         if self.split and base == 0:
             # Behind the only header (DWARF 5, 7.28), whose length tells which DWARF it is.
             base = 20 if self.offset_size == 8 else 12
-        if index > cursor.end:
+        if index > cursor.end or base > cursor.end:
             raise Malformed("an index of .debug_rnglists beyond its end")
         cursor.pos = base + index * self.offset_size
-        return base + cursor.fixed(self.offset_size)
+        value = cursor.fixed(self.offset_size)
+        if value > cursor.end:
+            raise Malformed("a range list beyond the end of .debug_rnglists")
+        return base + value
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -219,7 +226,9 @@ class RangeReader:
             elif kind == 4:  # offset_pair
                 low = cursor.uleb()
                 high = cursor.uleb()
-                self.add((base + low) & ones, (base + high) & ones)
+                # Of a base that a linker put out of the way nothing counts, wherever it would wrap around to.
+                if base < ones - 1:
+                    self.add((base + low) & ones, (base + high) & ones)
             elif kind == 5:  # base_address
                 base = cursor.fixed(size)
             elif kind == 6:  # start_end

@@ -4,6 +4,7 @@ from typing_extensions import Buffer
 
 class RangeReader:
     count: int
+    budget: int
     address_size: int
     offset_size: int
     base: int

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from clew.native.dwarf_assemble cimport Assembler
 from clew.native.dwarf_files cimport FileBook
@@ -16,6 +16,9 @@ cdef class UnitReader:
     cdef readonly FileBook files
     cdef readonly RangeReader claims
     cdef readonly list problems
+    cdef set kept
+    cdef uint8_t[::1] paid, claimed
+    cdef int64_t line_budget
     cdef uint32_t[::1] numbers
     cdef object string_base(self, size_t unit)
     cdef uint64_t root(self, size_t unit, size_t attribute, uint64_t default) noexcept
@@ -23,5 +26,3 @@ cdef class UnitReader:
     cdef object text(self, NameFinder names, size_t unit, size_t attribute)
     cdef uint64_t address(self, size_t unit, size_t attribute) except? -1
     cpdef put_together(self, size_t unit, ScopeWalker walker, NameFinder names, size_t part, Assembler assembler, object section=*)
-
-cdef bint is_index(uint32_t form) noexcept

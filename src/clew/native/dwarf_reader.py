@@ -6,17 +6,17 @@ if cython.compiled:
     from cython.cimports.clew.native.dwarf_assemble import Assembler
     from cython.cimports.clew.native.dwarf_names import NameFinder
     from cython.cimports.clew.native.dwarf_ranges import RangeReader
-    from cython.cimports.clew.native.dwarf_scopes import ScopeWalker
-    from cython.cimports.libc.stdint import uint8_t, uint32_t, uint64_t
+    from cython.cimports.clew.native.dwarf_scopes import ScopeWalker, is_index
+    from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
 else:
     from clew.native.dwarf_assemble import Assembler
     from clew.native.dwarf_names import NameFinder
     from clew.native.dwarf_ranges import RangeReader
-    from clew.native.dwarf_scopes import ScopeWalker
+    from clew.native.dwarf_scopes import ScopeWalker, is_index
 
-    uint64_t = uint32_t = uint8_t = cython.longlong
+    uint64_t = uint32_t = uint8_t = int64_t = cython.longlong
 
-from clew.native.columns import empty
+from clew.native.columns import empty, zeros
 from clew.native.cursor import Malformed
 
 # Places in UnitTable's roots (ROOT_ATTRIBUTES there).
@@ -52,7 +52,13 @@ class UnitReader:
         self.files = files
         self.claims = claims
         self.problems = []
+        self.kept = set()
         self.numbers = empty(64, "u4")
+        # A hostile file can name one long line program, or one list of ranges, from each of its units. What was paid for once
+        # may be read again.
+        self.paid = zeros(units.count + 1, "u1")
+        self.claimed = zeros(units.count + 1, "u1")
+        self.line_budget = 4 * len(self.lines.data) + 65536
         unit: cython.size_t
         for unit in range(self.units.count):
             self.names.offsets_base[unit] = self.string_base(unit)
@@ -102,8 +108,13 @@ class UnitReader:
 
     def report(self, section, offset, message):
         """Keeps a problem."""
-        if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append((section, offset, message))
+        self.keep((section, offset, message))
+
+    def keep(self, problem):
+        """Keeps a problem, once: units may be read more often."""
+        if len(self.problems) < _MOST_PROBLEMS and problem not in self.kept:
+            self.kept.add(problem)
+            self.problems.append(problem)
 
     def has_code(self, unit):
         """Whether functions may be in a unit: it is neither one of types nor one that ``dwz`` took out of several."""
@@ -146,6 +157,7 @@ class UnitReader:
         form: uint32_t
         ranges.count = 0
         self.set_bases(unit, ranges)
+        budget: int64_t = ranges.budget
         try:
             if self.has(unit, 2):
                 ranges.read_list(
@@ -162,7 +174,12 @@ class UnitReader:
             ranges.add(ranges.base, high)
         except Malformed as error:
             self.report(".debug_info", self.units.start[unit], f"the unit's ranges cannot be read: {error}")
+            ranges.count = 0
             return False
+        finally:
+            if self.claimed[unit]:
+                ranges.budget = budget
+            self.claimed[unit] = 1
         return True
 
     def read(self, unit, assembler):
@@ -215,7 +232,10 @@ class UnitReader:
         i: cython.size_t
         rows: cython.size_t = 0
         offset: uint64_t
+        budget: int64_t = walker.ranges.budget
         problem = walker.walk(part)
+        if self.paid[unit]:
+            walker.ranges.budget = budget
         for each in walker.problems:
             self.report(section, each[0], each[1])
         if problem is not None:
@@ -224,13 +244,26 @@ class UnitReader:
             self.numbers = empty(2 * walker.count, "u4")
         for i in range(walker.count):
             self.numbers[i] = names.number_of(walker.name_die[i])
+        for each in names.problems:
+            self.report(section, each[0], f"a name cannot be read: {each[1]}")
+        names.problems.clear()
         self.files.limit = 0
-        if self.has(unit, 3):
+        if not self.has(unit, 3):
+            self.paid[unit] = 1
+        else:
             offset = self.root(unit, 3, 0)
             problems: list = []
-            rows = self.lines.read_rows(offset, self.units.address_size[unit], problems)
-            if problems:
-                self.problems.extend(problems[: max(0, _MOST_PROBLEMS - len(self.problems))])
+            if self.line_budget < 0 and not self.paid[unit]:
+                self.report(".debug_info", self.units.start[unit], "units name line programs over and over")
+                offset = len(self.lines.data)
+                self.lines.defined = []
+            else:
+                rows = self.lines.read_rows(offset, self.units.address_size[unit], problems)
+                for each in problems:
+                    self.keep(each)
+                if not self.paid[unit] and offset < self.lines.unit_end:
+                    self.line_budget -= self.lines.unit_end - offset
+                self.paid[unit] = 1
             name = self.text(names, part, 4)
             if name is None:
                 name = self.text(self.names, unit, 4)
@@ -245,14 +278,11 @@ class UnitReader:
                 self.files.use(self.lines.out_file[i])
             for i in range(walker.count):
                 self.files.use(walker.call_file[i])
+            if self.files.budget < 0:
+                self.report(".debug_info", self.units.start[unit], "paths of files are too many and too long")
         # Lines of what the unit does not claim are those of padding.
-        self.read_claim(unit)
-        assembler.add_unit(walker, self.numbers, self.lines, rows, self.files, self.claims)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def is_index(form: uint32_t) -> cython.bint:
-    """Whether an address of this form is an index of ``.debug_addr``."""
-    return form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C
+        claims: RangeReader = self.claims if self.read_claim(unit) else None
+        assembler.add_unit(walker, self.numbers, self.lines, rows, self.files, claims)
+        if assembler.exceeded:
+            message = "pieces of functions, inlined calls and lines are far too many together; some are left out"
+            self.report(".debug_info", self.units.start[unit], message)

@@ -19,8 +19,10 @@ cdef class ScopeWalker:
     cdef bint has_low, has_high, high_is_size, has_ranges
     cdef int pass_over(self, FormCursor cursor, AbbrevBook abbrevs, size_t found, bint leap) except -1
     cdef int32_t read_scope(self, FormCursor cursor, AbbrevBook abbrevs, size_t found, uint64_t entry, int32_t level) except -2
-    cdef uint64_t reference(self, uint64_t form, uint64_t value) except? -1
+    cdef uint64_t reference(self, uint64_t form, uint64_t value, uint64_t end) noexcept
     cdef uint64_t address(self, uint32_t form, uint64_t value) except? -1
     cdef int sibling_size(self, AbbrevBook abbrevs, size_t found) except -1
     cdef int grow(self) except -1
     cdef int walk_tree(self, FormCursor cursor, uint32_t table) except -1
+
+cdef bint is_index(uint32_t form) noexcept

@@ -24,6 +24,11 @@ from clew.native.cursor import Malformed, Truncated
 #: Marks an entry of the supplementary file (``.gnu_debugaltlink``) among offsets.
 ALT = 1 << 63
 _ALT = cython.declare(uint64_t, 0x8000000000000000)
+#: What an attribute refers to that refers to nothing.
+NOWHERE = 0xFFFFFFFFFFFFFFFF
+_NONE = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
+#: The file of a call that says none: more than any number of a file.
+_NO_FILE = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
 #: Calls inlined into each other at most; compilers stop at some dozens.
 _DEEPEST = cython.declare(int32_t, 4096)
 #: Functions inside functions.
@@ -214,8 +219,8 @@ class ScopeWalker:
         spec: cython.size_t
         form: uint32_t
         for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):
-            if abbrevs.name[spec] == 1:
-                form = abbrevs.form[spec]
+            form = abbrevs.form[spec]
+            if abbrevs.name[spec] == 1 and 0x11 <= form <= 0x14:
                 return 1 if form == 0x11 else 2 if form == 0x12 else 4 if form == 0x13 else 8
         raise Malformed("an entry without sibling")
 
@@ -231,69 +236,70 @@ class ScopeWalker:
         value: uint64_t
         low: uint64_t = 0
         high: uint64_t = 0
-        list_form: uint64_t = 0
-        list_at: uint64_t = 0
         origin: uint64_t = 0
-        call_file: uint64_t = 0
+        # Forms, 0 for what the entry does not have.
+        low_form: uint32_t = 0
+        high_form: uint32_t = 0
+        list_form: uint32_t = 0
+        origin_form: uint32_t = 0
+        list_at: uint64_t = 0
+        call_file: uint64_t = _NO_FILE
         call_line: uint64_t = 0
-        has_low: cython.bint = False
-        has_high: cython.bint = False
-        has_list: cython.bint = False
-        has_origin: cython.bint = False
         is_named: cython.bint = False
         n: cython.size_t = self.count
         for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):
             name = abbrevs.name[spec]
             if name == 0x11 or name == 0x12 or name == 0x55:
-                value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+                value = abbrevs.value(cursor, spec)
                 form = cursor.form
                 if name == 0x11:
-                    low = self.address(form, value)
-                    has_low = True
+                    low, low_form = value, form
                 elif name == 0x12:
-                    # An address in DWARF 2 and 3, later also a number of bytes.
-                    if form == 0x01 or form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C:
-                        high = self.address(form, value)
-                    else:
-                        high = value
-                        has_high = True
-                    if not has_high:
-                        has_high = True
-                        high -= low
+                    high, high_form = value, form
                 else:
-                    has_list = True
-                    list_form = form
-                    list_at = value
+                    list_at, list_form = value, form
             elif name == 0x31 or name == 0x47:
                 # Of abstract_origin and specification an entry has one.
-                value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
-                origin = self.reference(cursor.form, value)
-                has_origin = True
+                origin = abbrevs.value(cursor, spec)
+                origin_form = cursor.form
             elif name == 0x03 or name == 0x6E or name == 0x2007:
                 cursor.pass_over(abbrevs.form[spec])
                 is_named = True
             elif name == 0x58:
-                call_file = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+                call_file = abbrevs.value(cursor, spec)
             elif name == 0x59:
-                call_line = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+                call_line = abbrevs.value(cursor, spec)
             else:
                 cursor.pass_over(abbrevs.form[spec])
-        if has_list:
-            try:
+        try:
+            if list_form:
                 self.ranges.read_list(list_form, list_at, cursor.version)
-            except Malformed as error:
-                self.ranges.count = self.first_range[n]
-                self.report(entry, f"its ranges cannot be read: {error}")
-        elif has_low and has_high:
-            self.ranges.add(low, low + high)
+            elif low_form and high_form:
+                low = self.address(low_form, low)
+                # The end in DWARF 2 and 3, later also a number of bytes.
+                if high_form == 0x01 or is_index(high_form):
+                    high = self.address(high_form, high)
+                else:
+                    high = (low + high) & _NONE
+                self.ranges.add(low, high)
+        except Malformed as error:
+            self.ranges.count = self.first_range[n]
+            self.report(entry, f"its ranges cannot be read: {error}")
         if self.ranges.count == self.first_range[n]:
             # Nothing, or nothing that was linked. Calls inside an inlined call without code are as if it were not there.
             return level if level > 0 else -1
         if n + 1 >= cython.cast(cython.size_t, self.name_die.shape[0]):
             self.grow()
-        self.name_die[n] = origin if has_origin and not is_named else entry
+        if origin_form and not is_named:
+            origin = self.reference(origin_form, origin, cursor.end)
+            if origin == _NONE:
+                self.report(entry, "it refers to nothing that could have its name")
+        else:
+            origin = entry
+        self.name_die[n] = origin
         self.level[n] = level
-        self.call_file[n] = WORD if call_file > WORD else call_file
+        # 0 says that no file is known (DWARF 4, 2.14); since version 5 it is the first of all.
+        self.call_file[n] = WORD if call_file > WORD or (not call_file and cursor.version < 5) else call_file
         self.call_line[n] = 0 if call_line > WORD else call_line
         self.first_range[n + 1] = self.ranges.count
         self.count = n + 1
@@ -315,21 +321,31 @@ class ScopeWalker:
         return 0
 
     @cython.cfunc
-    @cython.exceptval(-1, check=True)
-    def reference(self, form: uint64_t, value: uint64_t) -> uint64_t:
-        """Where an attribute refers to: an offset of the section, with :data:`ALT` one of the supplementary file's."""
-        if form == 0x10:  # ref_addr
-            return value
-        if form == 0x1F20 or form == 0x1C or form == 0x24:  # GNU_ref_alt, ref_sup4, ref_sup8
-            return value | _ALT
-        if form == 0x11 or form == 0x12 or form == 0x13 or form == 0x14 or form == 0x15:
-            return self.unit_start + value
-        raise Malformed("a reference of a form that refers to no entry")
+    @cython.exceptval(check=False)
+    def reference(self, form: uint64_t, value: uint64_t, end: uint64_t) -> uint64_t:
+        """Where an attribute refers to: an offset of the section, with :data:`ALT` one of the supplementary file's.
+
+        What refers to nothing, or out of its unit, which ends at ``end``, is :data:`NOWHERE`: a name that nobody knows.
+        """
+        if value < _ALT:
+            if form == 0x10:  # ref_addr
+                return value
+            if form == 0x1F20 or form == 0x1C or form == 0x24:  # GNU_ref_alt, ref_sup4, ref_sup8
+                return value | _ALT
+            if 0x11 <= form <= 0x15 and value < end - self.unit_start:  # ref1, ref2, ref4, ref8, ref_udata
+                return self.unit_start + value
+        return _NONE
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
     def address(self, form: uint32_t, value: uint64_t) -> uint64_t:
         """The address that an attribute says."""
-        if form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C:
-            return self.ranges.address(value)
-        return value
+        return self.ranges.address(value) if is_index(form) else value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_index(form: uint32_t) -> cython.bint:
+    """Whether an address of this form is an index of ``.debug_addr``: addrx, GNU_addr_index, addrx1 to addrx4."""
+    return form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C

@@ -43,6 +43,7 @@ ROOT_ATTRIBUTES = (
     "tag",
 )
 _WIDTH = cython.declare(cython.size_t, 14)
+_MOST_PROBLEMS = 1000
 _PLACES = {
     0x11: 0,
     0x12: 1,
@@ -101,12 +102,12 @@ class UnitTable:
             try:
                 self.read_root(unit, cursor)
             except Malformed as error:
-                self.problems.append((self.start[unit], str(error)))
+                self.report(self.start[unit], str(error))
                 self.end[unit] = self.die[unit]
 
     @cython.cfunc
     def read(self, cursor: FormCursor):
-        """Reads the headers. After one that makes no sense nothing tells where the next is."""
+        """Reads the headers. After a length that makes no sense nothing tells where the next one is."""
         at: cython.size_t = 0
         length: uint64_t
         offset_size: cython.int
@@ -114,9 +115,12 @@ class UnitTable:
         kind: uint64_t
         limit: cython.size_t = cursor.end
         n: cython.size_t
-        try:
-            while cursor.pos < limit:
-                at = cursor.pos
+        # Where the next unit is, as far as this one tells.
+        after: cython.size_t = 0
+        while after < limit:
+            try:
+                at = cursor.pos = after
+                after = cursor.end = limit
                 length = cursor.fixed(4)
                 offset_size = 4
                 if length == WORD:
@@ -124,23 +128,23 @@ class UnitTable:
                     offset_size = 8
                 elif length >= WORD - 15:
                     raise Malformed("a length that is reserved")
+                if length > limit - cursor.pos:
+                    self.report(at, "the unit goes on beyond the end of the section")
+                    length = limit - cursor.pos
+                after = cursor.pos + length
                 if length == 0:
                     # Padding between units that some linkers leave.
                     continue
-                if length > limit - cursor.pos:
-                    self.problems.append((at, "the unit goes on beyond the end of the section"))
-                    length = limit - cursor.pos
                 n = self.count
                 if n + 1 >= cython.cast(cython.size_t, self.start.shape[0]):
                     self.grow()
                 self.start[n] = at
-                self.end[n] = cursor.pos + length
+                self.end[n] = cursor.end = after
                 self.offset_size[n] = offset_size
-                cursor.end = cursor.pos + length
                 version = cursor.fixed(2)
                 kind = 1
                 if version < 2 or version > 5:
-                    self.problems.append((at, f"version {version} of DWARF is not known"))
+                    self.report(at, f"version {version} of DWARF is not known")
                 elif version >= 5:
                     kind = cursor.fixed(1)
                     self.address_size[n] = cursor.fixed(1)
@@ -156,13 +160,17 @@ class UnitTable:
                 self.version[n] = version if 2 <= version <= 5 else 0
                 self.die[n] = cursor.pos
                 if self.version[n] and self.address_size[n] not in (2, 4, 8):
-                    self.problems.append((at, f"addresses of {self.address_size[n]} bytes"))
+                    self.report(at, f"addresses of {self.address_size[n]} bytes")
                     self.version[n] = 0
                 self.count += 1
-                cursor.pos = self.end[n]
-                cursor.end = limit
-        except Malformed as error:
-            self.problems.append((at, f"no unit can be read from here on: {error}"))
+            except Malformed as error:
+                end = "no unit can be read from here on" if after == limit else "the unit's header cannot be read"
+                self.report(at, f"{end}: {error}")
+
+    def report(self, offset, message):
+        """Keeps a problem."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append((offset, message))
 
     def grow(self):
         """Makes room for more units."""
@@ -197,7 +205,7 @@ class UnitTable:
         if found < 0:
             raise Malformed("its root entry has no abbreviation")
         for spec in range(abbrevs.first[found], abbrevs.first[found + 1]):
-            value = cursor.value(abbrevs.form[spec], abbrevs.constant[spec])
+            value = abbrevs.value(cursor, spec)
             number = _PLACES.get(abbrevs.name[spec])
             if number is not None:
                 place = cython.cast(cython.size_t, number) + _WIDTH * unit

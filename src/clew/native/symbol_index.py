@@ -28,31 +28,48 @@ class SymbolIndex:
             functions.end_line,
             lines.size,
         )
-        ranges = (inlines.range_address, inlines.range_size, inlines.first_range, inlines.depth)
+        ranges = (
+            inlines.range_address,
+            inlines.range_size,
+            inlines.first_range,
+            inlines.depth,
+            functions.first_inline,
+            functions.end_inline,
+        )
         order = np.lexsort((np.repeat(inlines.depth, np.diff(inlines.first_range)), inlines.range_address))
         if not cython.compiled:
             columns = tuple(memoryview(column) for column in columns)
             ranges = tuple(memoryview(column) for column in ranges)
             order = memoryview(order)
         self.address, self.size, self.line_address, self.first_line, self.end_line, self.line_size = columns
-        self.link(functions, ranges[3])
-        self.flatten(ranges[0], ranges[1], ranges[2], order)
+        deepest = int(inlines.depth.max(initial=0))
+        self.link(ranges[4], ranges[5], ranges[3], deepest)
+        self.flatten(ranges[0], ranges[1], ranges[2], order, ranges[4], ranges[5])
 
     @cython.cfunc
-    def link(self, functions: object, depth: cython.const[uint16_t][::1]):
-        """For each call the one around it, or -1 in the function itself."""
-        starts = functions.first_inline if cython.compiled else memoryview(functions.first_inline)
-        ends = functions.end_inline if cython.compiled else memoryview(functions.end_inline)
-        first: cython.const[uint32_t][::1] = starts
-        end: cython.const[uint32_t][::1] = ends
-        self.above = empty(depth.shape[0], "i4")
+    def link(
+        self,
+        first: cython.const[uint32_t][::1],
+        end: cython.const[uint32_t][::1],
+        depth: cython.const[uint16_t][::1],
+        deepest: cython.size_t,
+    ):
+        """For each call the one around it, or -1 in the function itself; and which of its functions it belongs to, or -1.
+
+        A function of several pieces counts as one, as long as they have the same calls.
+        """
+        self.above = full(depth.shape[0], -1, "i4")
+        self.home = full(depth.shape[0], -1, "i4")
         # The last call at each depth, and which it was that came before the function.
-        last: int32_t[::1] = full(1 << 16, -1, "i4")
+        last: int32_t[::1] = full(deepest + 1, -1, "i4")
         f: cython.size_t
         i: cython.size_t
         d: cython.size_t
         for f in range(cython.cast(cython.size_t, first.shape[0])):
+            if first[f] >= end[f] or self.home[first[f]] >= 0:
+                continue
             for i in range(first[f], end[f]):
+                self.home[i] = f
                 d = depth[i]
                 last[d] = i
                 # A depth that skips one has nobody around it.
@@ -67,41 +84,74 @@ class SymbolIndex:
         size: cython.const[uint64_t][::1],
         first: cython.const[uint32_t][::1],
         order: cython.const[cython.Py_ssize_t][::1],
+        begin: cython.const[uint32_t][::1],
+        end: cython.const[uint32_t][::1],
     ):
         """Cuts the address space where the innermost call changes. Of two around an address the one that starts last is
-        inside; of equal starts the deeper one."""
+        inside; of equal starts the deeper one. Only calls of the function at the address count: it may be inside another, or
+        have taken its place.
+
+        Args:
+            start, size, first: the ranges of calls, and the first range of each call.
+            order: the ranges by start, then depth.
+            begin, end: the calls of functions.
+        """
         count: cython.size_t = order.shape[0]
+        functions: cython.size_t = self.address.shape[0]
         owners: int32_t[::1] = empty(count, "i4")
-        stack: uint32_t[::1] = empty(count + 1, "u4")
-        bound: uint64_t[::1] = empty(2 * count + 1, "u8")
-        owner: int32_t[::1] = empty(2 * count + 1, "i4")
+        # For each function with calls the range that began last, and below each range the one before it.
+        top: int32_t[::1] = full(functions, -1, "i4")
+        below: int32_t[::1] = empty(count, "i4")
+        bound: uint64_t[::1] = empty(2 * (count + functions) + 1, "u8")
+        owner: int32_t[::1] = empty(2 * (count + functions) + 1, "i4")
         i: cython.size_t
         r: cython.size_t
+        k: cython.size_t = 0
         n: cython.size_t = 0
-        depth: cython.size_t = 0
+        f: cython.size_t
+        home: int32_t
+        here: int32_t
         at: uint64_t
+        until: uint64_t
+        stop: uint64_t
         for i in range(cython.cast(cython.size_t, first.shape[0]) - 1):
             for r in range(first[i], first[i + 1]):
                 owners[r] = i
-        for i in range(count + 1):
-            while depth and (i == count or start[stack[depth - 1]] + size[stack[depth - 1]] <= start[order[i]]):
-                at = start[stack[depth - 1]] + size[stack[depth - 1]]
-                depth -= 1
-                while depth and start[stack[depth - 1]] + size[stack[depth - 1]] <= at:
-                    depth -= 1
-                bound[n] = at
-                owner[n] = owners[stack[depth - 1]] if depth else -1
-                n += 1
-            if i == count:
-                break
-            r = order[i]
-            if n and bound[n - 1] == start[r]:
-                n -= 1
-            bound[n] = start[r]
-            owner[n] = owners[r]
-            n += 1
-            stack[depth] = r
-            depth += 1
+        for f in range(functions):
+            at = self.address[f]
+            stop = at + self.size[f]
+            home = self.home[begin[f]] if begin[f] < end[f] else -1
+            if home < 0:
+                if n and owner[n - 1] >= 0:
+                    bound[n] = at
+                    owner[n] = -1
+                    n += 1
+                continue
+            while at < stop:
+                # What begins up to here, in whatever function.
+                while k < count and start[order[k]] <= at:
+                    r = order[k]
+                    k += 1
+                    here = self.home[owners[r]]
+                    if here >= 0:
+                        below[r] = top[here]
+                        top[here] = r
+                until = stop
+                if k < count and start[order[k]] < stop:
+                    until = start[order[k]]
+                # What has ended does not come back.
+                while top[home] >= 0 and start[top[home]] + size[top[home]] <= at:
+                    top[home] = below[top[home]]
+                here = -1
+                if top[home] >= 0:
+                    here = owners[top[home]]
+                    if start[top[home]] + size[top[home]] < until:
+                        until = start[top[home]] + size[top[home]]
+                if not n or owner[n - 1] != here:
+                    bound[n] = at
+                    owner[n] = here
+                    n += 1
+                at = until
         self.bound = np.array(bound[:n]) if cython.compiled else memoryview(np.array(bound[:n], "u8"))
         self.owner = np.array(owner[:n]) if cython.compiled else memoryview(np.array(owner[:n], "i4"))
 

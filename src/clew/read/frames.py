@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from clew.arch import Machine, machine_for
 from clew.errors import Error, NotFoundError, Problem
 from clew.image import Image, Section
-from clew.image.elf import ET_CORE, ByteOrder
-from clew.read.arm_exidx import exidx_section
-from clew.read.arm_exidx.image import NAME as ARM_EXIDX
+from clew.image.elf import EM_ARM, ET_CORE, ByteOrder
 from clew.read.dwarf_cfi.section import CfiSection
 from clew.table import Table, merge
+
+if TYPE_CHECKING:
+    from clew.read.arm_exidx import ExidxSection
+
+ARM_EXIDX = ".ARM.exidx"
+"""The index of 32-bit Arm's exception handling ABI."""
 
 #: The sections that hold call frame information, in the order in which they count.
 NAMES = (".eh_frame", ".debug_frame", ".zdebug_frame")
@@ -64,7 +69,7 @@ def unwind_tables(image: Image, only: str | None = None) -> list[Table]:
     Raises:
         NotFoundError: there is none.
     """
-    exidx = exidx_section(image) if only in (None, ARM_EXIDX) else None
+    exidx = _exidx_section(image) if only in (None, ARM_EXIDX) else None
     if only == ARM_EXIDX and exidx is None:
         raise _absent(image, only)
     try:
@@ -86,6 +91,14 @@ def read_table(image: Image, only: str | None = None) -> Table:
     """
     table = merge(unwind_tables(image, only))
     return replace(table, problems=(*image.problems, *table.problems)) if image.problems else table
+
+
+def _exidx_section(image: Image) -> ExidxSection | None:
+    if image.e_machine != EM_ARM:
+        return None
+    from clew.read.arm_exidx import exidx_section
+
+    return exidx_section(image)
 
 
 def _of_section(image: Image, section: Section) -> CfiSection | None:
@@ -136,7 +149,7 @@ def _absent(image: Image, only: str | None) -> NotFoundError:
     elif empty and only in (None, *empty):
         message = f"{empty[0]} is there by name only: this file holds what was stripped from another"
         hint = "name the file that is loaded and run instead"
-    elif only in (None, ARM_EXIDX) and exidx_section(image) is not None:
+    elif only in (None, ARM_EXIDX) and _exidx_section(image) is not None:
         message = f"its unwind table is {ARM_EXIDX}, which has no call frame information"
         hint = "`clew table` prints it"
     elif image.problems:

@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.int64]
 _MANGLED = ("_Z", "_R")
 _MANGLED_BYTES = (b"_Z", b"_R")
 
-_NO_PUBLICS = Publics(np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint8))
+NO_PUBLICS = Publics(np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint8))
 
 
 def finished(
@@ -27,8 +27,8 @@ def finished(
 ) -> SymbolMap:
     """The map of all units that the assembler was given.
 
-    Of functions at one place the first one counts. Where one begins inside another, it counts up to its end and the other
-    goes on behind it. Code that has lines but is in no function is one without a name, unless a symbol of the linker
+    Of functions at one place the first one counts; a longer one goes on behind it. Where one begins inside another, it counts
+    up to its end and the other goes on behind it. Code that has lines but is in no function is one without a name, unless a symbol of the linker
     says what it is: so with assembler's code, and padding.
 
     Args:
@@ -44,10 +44,11 @@ def finished(
     again[1:] = address[real[1:]] == address[real[:-1]]
     multiple = np.zeros(len(address), np.uint8)
     if again.any():
-        kept = real[np.maximum.accumulate(np.where(again, 0, np.arange(len(real))))]
+        first = np.maximum.accumulate(np.where(again, 0, np.arange(len(real))))
+        kept = real[first]
         other = again & (name[real] != name[kept])
         multiple[kept[other]] = 1
-        real = real[~again]
+        real = _longer(real, size, first)
     starts, ends, real = _untangled(address[real], address[real] + size[real], real)
     lone = np.flatnonzero(orphan)
     lone = lone[np.argsort(address[lone], kind="stable")]
@@ -72,10 +73,28 @@ def finished(
         functions,
         Lines(*assembler.line_columns()),
         Inlines(*assembler.inline_columns()),
-        _publics(functions, names, symbols.tables) if publics else _NO_PUBLICS,
+        _publics(functions, names, symbols.tables) if publics else NO_PUBLICS,
         names,
         files,
     )
+
+
+def _longer(real: Indices, size: U64, first: Indices) -> Indices:
+    """Of functions at one place the first one, and before it those that go on behind all that are earlier, the longest first.
+
+    Args:
+        real: functions by address. size: their sizes. first: for each, which of ``real`` is the first at its address.
+    """
+    stays = first == np.arange(len(first))
+    place = np.arange(len(first))
+    end = 0
+    for i in np.flatnonzero(~stays).tolist():
+        end = int(size[real[i - 1]]) if stays[i - 1] and first[i - 1] == i - 1 else end
+        if size[real[i]] > end:
+            end, stays[i] = int(size[real[i]]), True
+        # Behind what is longer.
+        place[i] = 2 * first[i] - i
+    return real[stays][np.lexsort((place[stays], first[stays]))]
 
 
 def _untangled(starts: U64, ends: U64, which: Indices) -> tuple[U64, U64, Indices]:
@@ -130,6 +149,8 @@ def _outside(starts: U64, ends: U64, which: Indices, inner_starts: U64, inner_en
 
 def _named(starts: U64, ends: U64, which: Indices, names: list[str], symbols: Linker) -> tuple[U64, U64, Indices, U32]:
     """Pieces without names, cut where symbols of the linker begin and end, with the names of these."""
+    if not len(starts):
+        return starts, ends, which, np.zeros(0, np.uint32)
     edge = symbols.edges
     low = np.searchsorted(edge, starts, "right")
     high = np.searchsorted(edge, ends, "left")

@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clew.errors import Error
 from clew.image import Image, breakpad_id
-from clew.symbols.alternate_file import find_alternate_file
 from clew.symbols.debug_checks import cut, other_build_id, other_checksum, without_dwarf, without_symbols
-from clew.symbols.debug_links import debug_link
+from clew.symbols.debug_links import alternate_link, debug_link
 from clew.symbols.debug_places import Places, build_id_paths
-from clew.symbols.debuginfod_settings import DebuginfodSettings
 from clew.symbols.found import DebugFile, FoundPath, Tried, merged
-from clew.symbols.minidebug import minidebug_image
-from clew.symbols.symbol_store import find_symbol_file
+
+if TYPE_CHECKING:
+    from clew.symbols.debuginfod_settings import DebuginfodSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def find_debug_information(
         search.other(candidate)
     if places.debuginfod is not None and search.build_id is not None and search.asks_servers():
         search.servers(places.debuginfod)
-    alternate = DebugFile(None) if search.dwarf is None else find_alternate_file(search.dwarf, places)
+    alternate = _alternate(search.dwarf, places)
     stored = _stored(image, places, search.build_id, debug_id) if places.stores else FoundPath(None)
     return DebugFiles(
         search.symbols,
@@ -159,6 +159,8 @@ class _Search:
         """Whether a file is wanted that is worth a download: for the names of functions, ``.gnu_debugdata`` is enough."""
         if self._wants_dwarf or not self._wants_symbols:
             return self._wants_dwarf
+        from clew.symbols.minidebug import minidebug_image
+
         return minidebug_image(self.image) is None
 
     def servers(self, settings: DebuginfodSettings) -> None:
@@ -207,8 +209,19 @@ class _Search:
         return "".join(f", and no {name}" for name in absent)
 
 
+def _alternate(dwarf: Image | None, places: Places) -> DebugFile:
+    """The supplementary file, where the DWARF refers to one."""
+    if dwarf is None or alternate_link(dwarf) is None:
+        return DebugFile(None)
+    from clew.symbols.alternate_file import find_alternate_file
+
+    return find_alternate_file(dwarf, places)
+
+
 def _stored(image: Image, places: Places, build_id: bytes | None, debug_id: tuple[str, str] | None) -> FoundPath:
     """The symbol file in Breakpad's stores."""
+    from clew.symbols.symbol_store import find_symbol_file
+
     if debug_id is not None:
         return find_symbol_file(places.stores, *debug_id)
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from clew.symbols.debuginfod_settings import DebuginfodSettings
+if TYPE_CHECKING:
+    from clew.symbols.debuginfod_settings import DebuginfodSettings
 
 SYSTEM_DIRECTORY = "/usr/lib/debug"
 """Where distributions install debug files."""
@@ -35,7 +38,12 @@ class Places:
             stores: the user's, for Breakpad symbol files.
         """
         found = dict.fromkeys([*directories, SYSTEM_DIRECTORY])
-        return cls(tuple(found), tuple(dict.fromkeys(stores)), DebuginfodSettings.from_environment())
+        servers: DebuginfodSettings | None = None
+        if os.environ.get("DEBUGINFOD_URLS"):
+            from clew.symbols.debuginfod_settings import DebuginfodSettings
+
+            servers = DebuginfodSettings.from_environment()
+        return cls(tuple(found), tuple(dict.fromkeys(stores)), servers)
 
 
 def build_id_paths(directories: Iterable[str], build_id: bytes | None, suffix: str = ".debug") -> list[str]:

@@ -19,7 +19,8 @@ from clew.errors import FormatError, Problem
 from clew.image import source as sources
 from clew.image.source import Source
 from clew.read.breakpad.flaws import Flaws
-from clew.read.breakpad.records import CfiText, ModuleRecord, Records, StackWin, read_records
+from clew.read.breakpad.module import ModuleRecord
+from clew.read.breakpad.records import CfiText, Records, StackWin, read_records
 from clew.symbols.sym_map import symbol_map
 from clew.symbols.symbol_map import SymbolMap
 

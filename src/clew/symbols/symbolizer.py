@@ -9,26 +9,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clew.errors import Problem
 from clew.image import Image, SymbolTable
 from clew.native.dwarf_assemble import Assembler
-from clew.symbols.assembled import Linker, finished
+from clew.symbols.assembled import NO_PUBLICS, Linker, finished
 from clew.symbols.debug_file import DebugFiles, find_debug_information
 from clew.symbols.debug_places import Places
 from clew.symbols.dwarf.info import DebugInfo, silent
 from clew.symbols.dwarf.split import Splits
-from clew.symbols.lookup import Lookup, SourceFrame
-from clew.symbols.minidebug import minidebug_image
-from clew.symbols.split_file import find_split_file, find_split_package
+from clew.symbols.found import DebugFile
 from clew.symbols.symbol_map import U64, SymbolMap
+
+if TYPE_CHECKING:
+    from clew.symbols.lookup import Lookup, SourceFrame
 
 #: Units that are kept.
 _MOST_UNITS = 4096
+#: Units that are looked at for one address; where more claim it, the file is read as a whole.
+_MOST_CLAIMS = 64
+#: Stands for all units that do not say where their code is.
+_WORDLESS = ()
 
 
 class Symbolizer:
@@ -53,7 +60,7 @@ class Symbolizer:
         self.places = Places.default() if places is None else places
         self.files = find_debug_information(image, self.places) if files is None else files
         self._discriminators = discriminators
-        self._units: dict[int, Lookup] = {}
+        self._units: dict[tuple[int, ...], Lookup] = {}
 
     @classmethod
     def open(
@@ -84,10 +91,18 @@ class Symbolizer:
             return None
         images = [image, self.image] if image is not self.image else [image]
         directories = self.places.directories
-        splits = Splits(
-            lambda: find_split_package(images, directories),
-            lambda name, directory: find_split_file(name, directory, images, directories),
-        )
+
+        def package() -> DebugFile:
+            from clew.symbols.split_file import find_split_package
+
+            return find_split_package(images, directories)
+
+        def file(name: str, directory: str | None) -> DebugFile:
+            from clew.symbols.split_file import find_split_file
+
+            return find_split_file(name, directory, images, directories)
+
+        splits = Splits(package, file)
         return DebugInfo(image, supplement=self.files.alternate, splits=splits, discriminators=self._discriminators)
 
     @cached_property
@@ -98,6 +113,8 @@ class Symbolizer:
             if image is not None:
                 found.append(image.symbols("symtab"))
         if not any(len(table) for table in found):
+            from clew.symbols.minidebug import minidebug_image
+
             mini = minidebug_image(self.image)
             if mini is not None:
                 found.append(mini.symbols("symtab"))
@@ -115,8 +132,9 @@ class Symbolizer:
 
     def lookup(self, address: int) -> tuple[SourceFrame, ...]:
         """What an address of the file stands for, the innermost function first; empty where nothing is known."""
-        for unit in self._units_at(address):
-            frames = self._unit(unit).frames(address)
+        for units in self._units_at(address):
+            lookup = self._whole_lookup if len(units) > _MOST_CLAIMS else self._lookup_of(units)
+            frames = lookup.frames(address)
             if frames:
                 return frames
         return self._symbol(address)
@@ -148,21 +166,31 @@ class Symbolizer:
 
     @cached_property
     def _whole_lookup(self) -> Lookup:
-        return Lookup(self.whole)
+        from clew.symbols.lookup import Lookup
 
-    def _units_at(self, address: int) -> list[int]:
-        """The units that an address may be in, in their order."""
+        # Symbols are looked up as :meth:`lookup` does it: they end where they say.
+        return Lookup(replace(self.whole, publics=NO_PUBLICS))
+
+    def forget(self) -> None:
+        """Lets go of the bytes of the DWARF, which are read again when they are asked for; maps stay as they are."""
+        self.__dict__.pop("info", None)
+        self.__dict__.pop("_claims", None)
+        self._units.clear()
+        for image in (self.files.dwarf, self.files.alternate):
+            if image is not None:
+                image.forget()
+
+    def _units_at(self, address: int) -> list[tuple[int, ...]]:
+        """The units that an address may be in: those that claim it, which are looked at together; then those without claims."""
         if self.info is None or not 0 <= address < 1 << 64:
             return []
         starts, ends, owners, reach, wordless = self._claims
         last = int(np.searchsorted(starts, np.uint64(address), "right"))
-        found: list[int] = []
-        while last and int(reach[last - 1]) > address:
-            last -= 1
-            if int(ends[last]) > address:
-                found.append(int(owners[last]))
-        # Of two that claim the same code, the first one counts.
-        return [*sorted(set(found)), *wordless]
+        # Before that no claim reaches so far.
+        first = int(np.searchsorted(reach[:last], np.uint64(address), "right"))
+        claiming = owners[first:last][ends[first:last] > np.uint64(address)].tolist()
+        found = [tuple(sorted(set(claiming)))] if claiming else []
+        return [*found, _WORDLESS] if wordless else found
 
     @cached_property
     def _claims(self) -> tuple[U64, U64, np.ndarray[tuple[int], np.dtype[np.int64]], U64, list[int]]:
@@ -170,19 +198,26 @@ class Symbolizer:
         starts, ends, owners, wordless = self.info.claims
         return starts, ends, owners, np.maximum.accumulate(ends) if len(ends) else ends, wordless
 
-    def _unit(self, number: int) -> Lookup:
-        known = self._units.get(number)
+    def _lookup_of(self, units: tuple[int, ...]) -> Lookup:
+        """Looks up in some units, as if there were no others."""
+        known = self._units.get(units)
         if known is None:
+            from clew.symbols.lookup import Lookup
+
             assert self.info is not None
             assembler = Assembler(self._discriminators)
-            self.info.read(number, assembler)
+            # Those that do not say where their code is are many where the linker optimised, and mostly have none.
+            for each in units or self._claims[4]:
+                self.info.read(each, assembler)
             if len(self._units) >= _MOST_UNITS:
-                self._units.clear()
+                self._units = {key: kept for key, kept in self._units.items() if key == _WORDLESS}
             known = Lookup(finished(assembler, self.info.names, self.info.files, self._linker, publics=False))
-            self._units[number] = known
+            self._units[units] = known
         return known
 
     def _symbol(self, address: int) -> tuple[SourceFrame, ...]:
+        from clew.symbols.lookup import SourceFrame
+
         for table in self.tables:
             found = table.at(address)
             if found is not None:

@@ -3,7 +3,8 @@
 The language, as the processors evaluate it (src/processor/postfix_evaluator-inl.h): tokens between spaces; decimal
 literals with an optional ``-``; registers; ``.cfa``; ``+ - * / %`` on unsigned numbers of a register's width that wrap
 around; ``x n @``, which clears the bits of x below the power of two n; ``^``, which loads a register's width. The left
-operand is the one that was pushed first. ``/ 0`` and ``% 0`` fail. One number is left at the end.
+operand is the one that was pushed first. ``/ 0`` and ``% 0`` fail. One number is left at the end. (rust-minidump computes
+with 64 bits for 32-bit machines, too: that differs only where a number is divided or remaindered after it wrapped around.)
 
 How DWARF's operators are said with these is in :mod:`clew.table.postfix_terms`. The way back knows what that writes and
 what people write: ``x 16 %`` becomes ``and 15``, ``x 16 % 5 + 16 /`` the comparison that it is. Both ways the result

@@ -52,6 +52,7 @@ class Module:
             the addresses it was linked for, such as the vdso of older kernels.
         build_id: as the target knows it, or None.
         open_image: opens the file; raises Error where there is none that fits.
+        debug_id: its name and id in stores of Breakpad symbol files, where the target tells them.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Module:
     bias: int
     build_id: bytes | None = None
     open_image: Callable[[], Image] | None = field(default=None, repr=False)
+    debug_id: tuple[str, str] | None = None
 
     @cached_property
     def _image(self) -> Image | Error:

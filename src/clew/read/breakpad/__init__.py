@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from clew.read.breakpad.records import CfiText, ModuleRecord, Records, StackWin, read_records
+from typing import TYPE_CHECKING
+
+from clew._lazy import lazily
+
+if TYPE_CHECKING:
+    from clew.read.breakpad.module import ModuleRecord
+    from clew.read.breakpad.records import CfiText, Records, StackWin, read_records
+
+_HOMES = {
+    "clew.read.breakpad.module": ("ModuleRecord",),
+    "clew.read.breakpad.records": ("CfiText", "Records", "StackWin", "read_records"),
+}
 
 __all__ = ["CfiText", "ModuleRecord", "Records", "StackWin", "read_records"]
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -104,6 +104,8 @@ class CfiTerms:
             oddity = "there is a rule for the return address's register besides .ra; it is left out", True
         elif named and counter is not None:
             # The link register has a value of its own in the caller: then .ra is the program counter's.
+            ra = InRegister(column) if isinstance(ra, SameValue) else ra
+            ra = SameValue() if ra == InRegister(counter) else ra
             column = counter
             named = set()
         if not isinstance(cfa, RegisterPlus | CfaExpression):

@@ -30,6 +30,7 @@ from clew.errors import UsageError
 from clew.native import breakpad_columns as kinds
 from clew.native.breakpad_records import Scanner
 from clew.read.breakpad.flaws import Flaws
+from clew.read.breakpad.module import ModuleRecord
 from clew.read.breakpad.texts import Texts
 
 U8 = npt.NDArray[np.uint8]
@@ -45,16 +46,6 @@ MAXIMUM_INFO = 1000
 
 MAXIMUM_SIZE = 1 << 34
 """The largest text in bytes: rows are counted in 32 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleRecord:
-    """``MODULE os architecture id name``, each as it stands there; empty where it is missing."""
-
-    os: str
-    architecture: str
-    id: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

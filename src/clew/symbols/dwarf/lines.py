@@ -144,7 +144,8 @@ class LineHeader:
 
         It is put together as binutils' addr2line does it: the name if it is absolute; else its directory before it; else
         the compilation's directory before that. From version 5 on directory 0 is the compilation's own; where that is
-        relative, it comes twice, as addr2line, llvm-symbolizer and symbolic all have it. Neither ``.`` nor ``..`` is resolved. A Windows path is absolute too.
+        relative, it comes twice, as addr2line, llvm-symbolizer and symbolic all have it. Neither ``.`` nor ``..`` is
+        resolved. A Windows path is absolute too.
 
         Before version 5, number 0 stands for no file in a row, and is the unit itself here. None where there is no such
         file, or no readable name.

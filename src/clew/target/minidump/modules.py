@@ -44,12 +44,17 @@ def minidump_modules(
         if not record.size or record.base + record.size > limit:
             report(Problem(f"the module {record.name!r} is left out: {record.size:#x} bytes at {record.base:#x}"))
             continue
-        modules.append(_module(record, index == 0, mappings, memory, files))
+        modules.append(_module(record, index == 0, mappings, memory, machine, files))
     return modules
 
 
 def _module(
-    record: ModuleRecord, main: bool, mappings: Sequence[Mapping], memory: Memory, files: ModuleFiles
+    record: ModuleRecord,
+    main: bool,
+    mappings: Sequence[Mapping],
+    memory: Memory,
+    machine: Machine,
+    files: ModuleFiles,
 ) -> Module:
     code_view = record.code_view
     build_id = code_view.build_id if code_view is not None else None
@@ -67,15 +72,25 @@ def _module(
         loaded=(memory, start) if loaded is not None else None,
         check=partial(_misfit, record, offset, build_id is not None),
     )
+    stored = _debug_id(record, machine)
     if loaded is not None:
-        return Module(name, start, end, loaded.bias, build_id, opener)
+        return Module(name, start, end, loaded.bias, build_id, opener, stored)
     found: Image | Error
     try:
         found = opener()
     except Error as error:
         found = error
     bias = bias_of(found, start, offset) if isinstance(found, Image) else None
-    return Module(name, start, end, start - offset if bias is None else bias, build_id, partial(opened, found))
+    bias = start - offset if bias is None else bias
+    return Module(name, start, end, bias, build_id, partial(opened, found), stored)
+
+
+def _debug_id(record: ModuleRecord, machine: Machine) -> tuple[str, str] | None:
+    """What the module's symbol file is found by: the name of its debug file, and the id."""
+    if record.code_view is None or not any(record.code_view.identity):
+        return None
+    found = record.code_view.debug_id(machine.byte_order)
+    return None if found is None else (record.code_view.file or record.name, found)
 
 
 def _misfit(record: ModuleRecord, offset: int, known: bool, image: Image) -> str | None:

@@ -31,7 +31,6 @@ from clew.table import (
     Signing,
     Undefined,
 )
-from clew.table.postfix import to_postfix
 from clew.table.postfix_registers import register_name
 
 #: What ``.ra`` is where the stack ends.
@@ -140,7 +139,7 @@ class CfiRules:
                 # Also where it is 0, as Breakpad's dumper does: some readers look for this form.
                 return f"{self.name(register)} {self._wrapped(offset)} +"
             case CfaExpression(Expression() as expression):
-                text = to_postfix(expression, self.machine, cfa=False)
+                text = _postfix(expression, self.machine, cfa=False)
                 if text is None:
                     reasons.append(CFA_NOT_SAYABLE)
                 return text
@@ -183,12 +182,12 @@ class CfiRules:
             case InRegister(other):
                 return self.name(other)
             case AtExpression(Expression() as expression):
-                text = to_postfix(expression, self.machine, cfa=True)
+                text = _postfix(expression, self.machine, cfa=True)
                 if text is not None:
                     return f"{text} ^"
                 reasons.append(NOT_SAYABLE)
             case IsExpression(Expression() as expression):
-                text = to_postfix(expression, self.machine, cfa=True)
+                text = _postfix(expression, self.machine, cfa=True)
                 if text is not None:
                     return text
                 reasons.append(NOT_SAYABLE)
@@ -202,3 +201,10 @@ class CfiRules:
         """An offset as a number of the machine's width with a sign, which every reader takes."""
         offset &= (1 << self.bits) - 1
         return offset - (offset >> (self.bits - 1) << self.bits)
+
+
+def _postfix(expression: Expression, machine: Machine, *, cfa: bool) -> str | None:
+    """:func:`clew.table.postfix.to_postfix`, loaded with the first expression: most tables have few, many none."""
+    from clew.table.postfix import to_postfix
+
+    return to_postfix(expression, machine, cfa=cfa)

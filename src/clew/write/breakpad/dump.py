@@ -17,7 +17,7 @@ from clew.errors import Error, NotFoundError, Problem
 from clew.image import Image
 from clew.image.breakpad_id import architecture, code_id, debug_id, identifier, module_name
 from clew.image.elf import PT_LOAD
-from clew.read.breakpad.records import ModuleRecord
+from clew.read.breakpad.module import ModuleRecord
 from clew.symbols.demangle import demangle
 from clew.symbols.dwarf.info import silent
 from clew.symbols.symbol_map import Functions, Inlines, Publics, SymbolMap
@@ -78,8 +78,11 @@ def dump_symbols(
     base = load_address(image)
     found = identifier(image)
     problems: list[Problem] = []
-    table = _stack_cfi(symbolizer, base, problems) if cfi else None
     symbols = relative(symbolizer.read_whole(progress), base)
+    problems.extend(symbolizer.problems)
+    # What comes next needs memory, too.
+    symbolizer.forget()
+    table = _stack_cfi(symbolizer, base, problems) if cfi else None
     if not inlines:
         none = np.zeros(len(symbols.functions.address), np.uint32)
         functions = replace(symbols.functions, first_inline=none, end_inline=none)
@@ -87,7 +90,7 @@ def dump_symbols(
     module = ModuleRecord("Linux", machine or architecture(image), debug_id(found), module_name(image))
     code = code_id(found)
     info = (("CODE_ID", code),) if code is not None else ()
-    return Dump(module, info, symbols, table, (*image.problems, *symbolizer.problems, *problems))
+    return Dump(module, info, symbols, table, (*image.problems, *problems))
 
 
 def load_address(image: Image) -> int:

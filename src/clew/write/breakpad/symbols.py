@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from clew.native.breakpad_text import SymbolText
-from clew.read.breakpad.records import ModuleRecord, StackWin
 from clew.symbols.symbol_map import NO_NAME, SymbolMap
+
+if TYPE_CHECKING:
+    from clew.read.breakpad.module import ModuleRecord
+    from clew.read.breakpad.records import StackWin
 
 U32 = npt.NDArray[np.uint32]
 
@@ -177,9 +180,16 @@ class _Numbers:
     def __init__(self, used: U32, text: Callable[[int], bytes]) -> None:
         self._texts: dict[bytes, int] = {}
         self.number = np.zeros(len(used), np.uint32)
-        self._used = np.flatnonzero(used[:-1]).tolist()
-        for index in self._used:
-            self.add(index, text(index) or b"<unknown>")
+        unnamed: list[int] = []
+        for index in np.flatnonzero(used[:-1]).tolist():
+            made = text(index) or b"<unknown>"
+            if made == OMITTED:
+                unnamed.append(index)
+            else:
+                self.add(index, made)
+        # What has no name goes last, also when its index is none; so the same map gets the same numbers.
+        for index in unnamed:
+            self.add(index, OMITTED)
         # The number of what is unknown.
         self.number[-1] = len(self._texts)
 
@@ -256,4 +266,6 @@ def _stack_win(records: StackWin) -> Iterator[bytes]:
     )
     for index, (*numbers, base) in enumerate(columns):
         last = records.programs.raw(index).translate(_HARMLESS).strip(b" ") if numbers[-1] else b"%x" % base
-        yield b"STACK WIN %b %b\n" % (" ".join(format(number, "x") for number in numbers).encode(), last)
+        # A program of control characters is none, and the record cannot be without one.
+        if last:
+            yield b"STACK WIN %b %b\n" % (" ".join(format(number, "x") for number in numbers).encode(), last)

@@ -1,0 +1,182 @@
+"""``clew symbolize``: functions, files and lines of addresses, as ``addr2line`` prints them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from clew._version import __version__
+from clew.cli.output import add_json, complain, print_json, problems_json, report
+from clew.cli.target import missing_file
+from clew.errors import Error, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from clew.cli.symbolize_answers import Answers
+    from clew.symbols import SourceFrame, Symbolizer
+
+ANYWHERE = "addresses"
+DESCRIPTION = """\
+Prints which functions, files and lines addresses of a file are, in the words of addr2line: its
+options, its output, and its exit codes (0, also for what is unknown; 1 for a file that cannot be
+read). Addresses are hexadecimal; without any they are read from standard input, one a line, and
+each is answered at once. The debugging information is looked for where it is installed (see
+`clew doctor`), split DWARF and debuginfod included.
+
+  clew symbolize -e /usr/bin/python3.11 -fip 0x4fa0b5
+  clew symbolize -e a.out --json 1139 1145
+"""
+
+#: The styles of addr2line. They choose between manglings, which differ anyhow.
+_STYLES = ("auto", "gnu-v3", "java", "gnat", "dlang", "rust")
+_BLOCK = 1 << 20
+# addr2line reads lines of up to 99 characters; what is longer is several lines to it.
+_LINES = re.compile(rb"[^\n]{0,98}\n|[^\n]{99}")
+_PLAIN = re.compile(rb"(?:(?:0[xX])?[0-9a-fA-F]{1,16}\n)*")
+_NUMBER = re.compile(rb"[ \t\n\v\f\r]*\+?(?:0[xX])?([0-9a-fA-F]*)")
+_HIGHEST = (1 << 64) - 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("addresses", metavar="ADDRESS", nargs="*", help="hexadecimal, with or without 0x")
+    parser.add_argument("-e", "--exe", metavar="FILE", default="a.out", help="the file that they are in (a.out)")
+    parser.add_argument("-a", "--addresses", dest="show", action="store_true", help="print each address, too")
+    parser.add_argument("-f", "--functions", action="store_true", help="print names of functions")
+    parser.add_argument("-i", "--inlines", action="store_true", help="print also what the code was inlined into")
+    parser.add_argument(
+        "-C", "--demangle", action="store_true", help="names as people write them; =none for as they stand in the file"
+    )
+    parser.add_argument("-p", "--pretty-print", action="store_true", help="one line for each function")
+    parser.add_argument("-s", "--basenames", action="store_true", help="files without their directories")
+    parser.add_argument("-j", "--section", metavar="NAME", help="addresses are offsets in this section")
+    parser.add_argument(
+        "--debug", metavar="DIR", action="append", default=[], help="where else debug files are installed; repeatable"
+    )
+    add_json(parser)
+    parser.add_argument("-v", "--version", action="version", version=f"clew {__version__}")
+    # Found out rather than told: what kind of file it is, and how deep names nest.
+    hidden = argparse.SUPPRESS
+    parser.add_argument("-b", "--target", help=hidden)
+    parser.add_argument("-r", "-R", "--recurse-limit", "--no-recurse-limit", action="store_true", help=hidden)
+    # An optional value would take the first address.
+    styles = [f"--demangle={style}" for style in _STYLES]
+    parser.add_argument(*styles, dest="demangle", action="store_true", help=hidden)
+    parser.add_argument("--demangle=none", dest="demangle", action="store_false", help=hidden)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    try:
+        symbols = _open(options)
+        answers = _answers(options, symbols)
+    except Error as error:
+        complain(error)
+        return 1
+    with symbols:
+        blocks = [_command_line(options.addresses)] if options.addresses else _standard_input()
+        if options.json:
+            _print_json(options, answers, [address for block in blocks for address in block])
+        else:
+            for block in blocks:
+                sys.stdout.write(answers.text(block))
+                sys.stdout.flush()
+        report(options.exe, [*symbols.image.problems, *symbols.problems])
+    return 0
+
+
+def _open(options: argparse.Namespace) -> Symbolizer:
+    from clew.symbols import Places, Symbolizer
+
+    try:
+        return Symbolizer.open(options.exe, places=Places.default(options.debug), discriminators=True)
+    except NotFoundError:
+        raise missing_file(options.exe) from None
+
+
+def _answers(options: argparse.Namespace, symbols: Symbolizer) -> Answers:
+    from clew.cli.symbolize_answers import Answers
+    from clew.cli.symbolize_text import Form
+
+    form = Form(
+        addresses=options.show,
+        functions=options.functions,
+        inlines=options.inlines,
+        demangle=options.demangle,
+        pretty=options.pretty_print,
+        basenames=options.basenames,
+        digits=symbols.image.elf_class // 4,
+    )
+    return Answers(symbols, form, options.section)
+
+
+def _command_line(addresses: list[str]) -> list[int]:
+    return [_number(text.encode("utf-8", "surrogateescape")) for text in addresses]
+
+
+def _standard_input() -> Iterator[list[int]]:
+    """The addresses of standard input, as many at once as there are."""
+    if sys.stdin is None:
+        return
+    source: BinaryIO = sys.stdin.buffer
+    rest = b""
+    while block := source.read1(_BLOCK):  # type: ignore[attr-defined]
+        data = rest + block
+        end = data.rfind(b"\n") + 1
+        if _PLAIN.fullmatch(data, 0, end):
+            found, rest = [int(line, 16) for line in data[:end].split()], data[end:]
+        else:
+            found, end = [], 0
+            for line in _LINES.finditer(data):
+                found.append(_number(line[0]))
+                end = line.end()
+            rest = data[end:]
+        if found:
+            yield found
+    if rest:
+        yield [_number(rest)]
+
+
+def _number(text: bytes) -> int:
+    """What addr2line takes a text for: the hexadecimal number that it begins with, else 0.
+
+    >>> [_number(text) for text in (b"0x1f", b" 1f kg", b"gg", b"-1", b"10000000000000000")]
+    [31, 31, 0, 0, 18446744073709551615]
+    """
+    found = _NUMBER.match(text)
+    digits = found[1] if found is not None else b""
+    return min(int(digits, 16), _HIGHEST) if digits else 0
+
+
+def _print_json(options: argparse.Namespace, answers: Answers, addresses: list[int]) -> None:
+    document: dict[str, Any] = {"file": options.exe}
+    image = answers.symbols.image
+    if image.build_id is not None:
+        document["build_id"] = image.build_id.hex()
+    document["addresses"] = [
+        {"address": f"{address:#x}", "frames": [_frame_json(frame) for frame in frames]}
+        for address, frames in zip(addresses, answers.frames(addresses), strict=True)
+    ]
+    print_json(document | {"problems": problems_json([*image.problems, *answers.symbols.problems])})
+
+
+def _frame_json(frame: SourceFrame) -> dict[str, Any]:
+    """A frame, with the keys of ``clew stack --json``."""
+    out: dict[str, Any] = {"inlined": frame.inlined}
+    if frame.function is not None:
+        out["function"] = frame.function
+        if frame.demangled != frame.function:
+            out["demangled"] = frame.demangled
+    if frame.offset is not None:
+        out["function_offset"] = f"{frame.offset:#x}"
+    if frame.file:
+        out["file"] = frame.file
+    if frame.line:
+        out["line"] = frame.line
+    if frame.discriminator:
+        out["discriminator"] = frame.discriminator
+    return out
