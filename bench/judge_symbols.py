@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 
+from clew.symbols import demangle
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "peers"))
 
 from symbols_judges import (
@@ -106,10 +108,7 @@ def main() -> int:
     parser.add_argument("--judge", choices=JUDGES, help="let this judge stand in clew's place")
     options = parser.parse_args()
     asked: Path = options.debug or options.file
-    spoken = None
-    if options.sym:
-        from clew.symbols import demangle as spoken
-    comparison = Comparison(asked, spoken)
+    comparison = Comparison(asked, demangle if options.sym else None)
     addresses = drawn(
         asked, options.count, options.seed, comparison.covers if options.code == "functions" else lambda _: True
     )

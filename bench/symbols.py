@@ -78,16 +78,17 @@ def debug_file(path: str, directory: str | None) -> str | None:
         return None if found is None or found is image else found.name
 
 
-def whole_process(name: str, command: list[str], output: Path, cache: str) -> Run:
-    """Runs a program that writes ``output``.
+def environment(cache: str) -> dict[str, str]:
+    """The environment, but Python keeps what it compiles in ``cache``, as it does for packages that are installed."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": cache}
 
-    Python keeps what it compiles in ``cache``, as it does for packages that are installed, whatever the environment says.
-    """
-    environment = os.environ | {"PYTHONPYCACHEPREFIX": cache}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+def whole_process(name: str, command: list[str], output: Path, cache: str) -> Run:
+    """Runs a program that writes ``output``."""
     output.unlink(missing_ok=True)
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment(cache))
         _, status, used = os.wait4(process.pid, 0)
         said.seek(0)
         text = said.read().decode(errors="replace").strip()
@@ -157,13 +158,8 @@ def dump(options: argparse.Namespace) -> dict[str, Any]:
             files = [path, separate] if separate else [path]
 
             # Once before the first round, so that the modules are compiled.
-            subprocess.run(
-                [sys.executable, "-m", "clew", "dump-syms", sys.executable, "-o", str(ours)],
-                capture_output=True,
-                check=False,
-                env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-                | {"PYTHONPYCACHEPREFIX": folder},
-            )
+            warm = [sys.executable, "-m", "clew", "dump-syms", sys.executable, "-o", str(ours)]
+            subprocess.run(warm, capture_output=True, check=False, env=environment(folder))
 
             def mine(command: list[str] = command, ours: Path = ours) -> Run:
                 return whole_process("clew", command, ours, folder)
@@ -270,7 +266,7 @@ def lookup(options: argparse.Namespace) -> dict[str, Any]:
             def theirs_cold(separate: str = separate, few: list[int] = few) -> int:
                 fresh = next(Archive.open(separate).iter_objects()).make_symcache()
                 for address in few:
-                    fresh.lookup(address)
+                    fresh.lookup(address)  # type: ignore[no-untyped-call]
                 return len(few)
 
             entrants["symbolic"] = lambda theirs=theirs: timed(theirs)  # type: ignore[misc]

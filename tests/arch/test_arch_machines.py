@@ -220,3 +220,12 @@ def test_vendor_instructions() -> None:
     assert machine_named("mips64").cfa_dialect is Dialect.MIPS
     assert machine_named("sparc").cfa_dialect is Dialect.SPARC
     assert machine_named("aarch64").cfa_dialect is Dialect.AARCH64
+
+
+def test_the_module_of_each_machine_is_known_by_its_elf_numbers() -> None:
+    """They are loaded one by one; what is loaded for a number must have every machine with it."""
+    from clew.arch import _MODULE_OF, _of_module
+
+    for machine in ALL:
+        for number in machine.elf_machines:
+            assert machine in _of_module(_MODULE_OF[number])

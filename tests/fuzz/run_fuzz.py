@@ -30,6 +30,8 @@ import fuzz_breakpad_inputs
 import fuzz_breakpad_layers
 import fuzz_cfi_inputs
 import fuzz_cfi_layers
+import fuzz_dwarf_info_inputs
+import fuzz_dwarf_info_layers
 import fuzz_dwarf_lines_inputs
 import fuzz_elf_inputs
 import fuzz_elf_layers
@@ -64,6 +66,9 @@ SUBJECTS = {
         fuzz_breakpad_inputs.seeds, fuzz_breakpad_inputs.mutated, fuzz_breakpad_layers.read_symbol_file
     ),
     "cfi": Subject(fuzz_cfi_inputs.seeds, fuzz_cfi_inputs.mutated, _read_cfi),
+    "dwarf_info": Subject(
+        fuzz_dwarf_info_inputs.seeds, fuzz_dwarf_info_inputs.mutated, fuzz_dwarf_info_layers.read_everything
+    ),
     "dwarf_lines": Subject(
         fuzz_dwarf_lines_inputs.seeds, fuzz_elf_inputs.mutated, fuzz_dwarf_lines_inputs.read_everything
     ),

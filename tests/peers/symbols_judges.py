@@ -140,12 +140,12 @@ def symbolic(path: Path, addresses: Sequence[int]) -> list[Chain]:
         symcache = next(archive.iter_objects()).make_symcache()
     except Exception as error:
         raise Unusable(f"symbolic: {error}") from error
-    base = load_base(path)
+    base = load_base(path) if path.suffix != ".sym" else 0
     return [
         chain_of(
             [
                 JudgedFrame(name_of(found.symbol), path_of(found.full_path), found.line)
-                for found in symcache.lookup(address - base)
+                for found in symcache.lookup(address - base)  # type: ignore[no-untyped-call]
             ]
         )
         if address >= base

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from symbols_judges import Chain, JudgedFrame, chain_of, path_of
 
+OMITTED = "<name omitted>"
+"""The name of a function that has none."""
+
 
 @dataclass
 class Function:
@@ -60,7 +63,7 @@ class SymFile:
                 self.publics.append((int(address, 16), name))
             else:
                 address, size, _, name = [*rest.split(" ", 3), ""][:4]
-                self.functions.append(Function(int(address, 16), int(size, 16), name))
+                self.functions.append(Function(int(address, 16), int(size, 16), "" if name == OMITTED else name))
         elif kind == "INLINE":
             depth, number, file, origin, *pieces = rest.split(" ")
             spans = [(int(start, 16), int(size, 16)) for start, size in zip(pieces[::2], pieces[1::2], strict=True)]
@@ -92,9 +95,9 @@ class SymFile:
         }
         for depth in range(len(calls)):
             number, call_file, origin = calls[depth]
-            frames.append(JudgedFrame(name, path_of(self.files.get(call_file)), number))
+            frames.append(JudgedFrame(name or None, path_of(self.files.get(call_file)), number))
             name = self.origins[origin]
-        frames.append(JudgedFrame(name, path_of(file), line))
+        frames.append(JudgedFrame(name or None, path_of(file), line))
         return chain_of(frames[::-1])
 
     def answers(self, addresses: Sequence[int]) -> list[Chain]:

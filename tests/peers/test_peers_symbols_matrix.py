@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import shutil
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -21,7 +22,7 @@ LANGUAGES = {"c": ("gcc", "clang"), "cc": ("g++", "clang++")}
 COMPILERS = [(compiler, f"names.{language}") for language, compilers in LANGUAGES.items() for compiler in compilers]
 
 
-def mostly_slow(cases: list[tuple[str, ...]], fast: int) -> list[object]:
+def mostly_slow(cases: Sequence[tuple[str, ...]], fast: int) -> list[object]:
     """All of them, of which the first few are for every run."""
     return [*cases[:fast], *(pytest.param(*case, marks=pytest.mark.slow) for case in cases[fast:])]
 

@@ -7,7 +7,7 @@ import pytest
 from clew.arch import machine_named
 from clew.errors import FormatError, NotFoundError
 from clew.read.dwarf_cfi import CfiSection, Explanation, explain
-from clew.read.dwarf_cfi.explain import (
+from clew.read.dwarf_cfi.origins import (
     ARGUMENTS,
     CFA_EXPRESSION,
     CFA_OFFSET,

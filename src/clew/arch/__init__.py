@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from clew.arch.aarch64 import AARCH64, AARCH64_ILP32
-from clew.arch.arm import ARM
-from clew.arch.i386 import I386, IAMCU
-from clew.arch.loongarch import LOONGARCH32, LOONGARCH64
-from clew.arch.m88k import DWARF_EXAMPLE, M88K
 from clew.arch.machine import ByteOrder, Default, Dialect, Machine, vendor_instruction
-from clew.arch.mips import MIPS, MIPS64
-from clew.arch.powerpc import POWERPC, POWERPC64
-from clew.arch.riscv import RISCV32, RISCV64
-from clew.arch.s390 import S390, S390X
-from clew.arch.sparc import SPARC, SPARC64
-from clew.arch.x86_64 import X32, X86_64
 from clew.errors import UsageError
 
 __all__ = [
@@ -31,30 +22,56 @@ __all__ = [
     "vendor_instruction",
 ]
 
-ALL: tuple[Machine, ...] = (
-    X86_64,
-    X32,
-    I386,
-    IAMCU,
-    AARCH64,
-    AARCH64_ILP32,
-    ARM,
-    RISCV64,
-    RISCV32,
-    POWERPC64,
-    POWERPC,
-    S390X,
-    S390,
-    MIPS64,
-    MIPS,
-    LOONGARCH64,
-    LOONGARCH32,
-    SPARC64,
-    SPARC,
-    M88K,
-    DWARF_EXAMPLE,
-)
-"""Every machine that clew knows, each in its usual byte order."""
+#: Machines by the module that has them, in the order in which they are listed.
+_MODULES = {
+    "x86_64": ("X86_64", "X32"),
+    "i386": ("I386", "IAMCU"),
+    "aarch64": ("AARCH64", "AARCH64_ILP32"),
+    "arm": ("ARM",),
+    "riscv": ("RISCV64", "RISCV32"),
+    "powerpc": ("POWERPC64", "POWERPC"),
+    "s390": ("S390X", "S390"),
+    "mips": ("MIPS64", "MIPS"),
+    "loongarch": ("LOONGARCH64", "LOONGARCH32"),
+    "sparc": ("SPARC64", "SPARC"),
+    "m88k": ("M88K", "DWARF_EXAMPLE"),
+}
+#: The module of the machines of an ``e_machine``: a program mostly has to do with one.
+_MODULE_OF = {
+    **dict.fromkeys((62, 180, 181), "x86_64"),
+    **dict.fromkeys((3, 6), "i386"),
+    183: "aarch64",
+    40: "arm",
+    243: "riscv",
+    **dict.fromkeys((20, 21), "powerpc"),
+    22: "s390",
+    **dict.fromkeys((8, 10), "mips"),
+    258: "loongarch",
+    **dict.fromkeys((2, 18, 43), "sparc"),
+    5: "m88k",
+}
+
+if TYPE_CHECKING:
+    ALL: tuple[Machine, ...]
+    """Every machine that clew knows, each in its usual byte order."""
+
+
+def _of_module(name: str) -> list[Machine]:
+    module = import_module(f"clew.arch.{name}")
+    return [getattr(module, machine) for machine in _MODULES[name]]
+
+
+@lru_cache(maxsize=1)
+def _all() -> tuple[Machine, ...]:
+    return tuple(machine for name in _MODULES for machine in _of_module(name))
+
+
+def __getattr__(name: str) -> tuple[Machine, ...]:
+    # PEP 562: all of them are loaded when somebody asks for all.
+    if name == "ALL":
+        return _all()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 NO_REGISTER = (1 << 64) - 1
 """The number in the place of a register that an unknown machine may have, but of which nothing is known."""
@@ -72,7 +89,8 @@ def machine_for(e_machine: int, bits: int, byte_order: ByteOrder) -> Machine:
         bits: 32 or 64, from the class of the file.
         byte_order: ``little`` or ``big``, from the header.
     """
-    family = [machine for machine in ALL if e_machine in machine.elf_machines]
+    module = _MODULE_OF.get(e_machine)
+    family = [] if module is None else [each for each in _of_module(module) if e_machine in each.elf_machines]
     if not family:
         return Machine(
             name=f"machine {e_machine:#x}",
@@ -101,7 +119,7 @@ def machine_named(name: str, byte_order: ByteOrder | None = None) -> Machine:
         UsageError: no machine has that name; the hint lists those there are.
     """
     wanted = name.lower()
-    for machine in ALL:
+    for machine in _all():
         if wanted == machine.name or wanted in machine.synonyms:
             return replace(machine, byte_order=byte_order) if byte_order not in (None, machine.byte_order) else machine
-    raise UsageError(f"no machine is called {name!r}", hint="known: " + ", ".join(machine.name for machine in ALL))
+    raise UsageError(f"no machine is called {name!r}", hint="known: " + ", ".join(machine.name for machine in _all()))

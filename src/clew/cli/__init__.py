@@ -26,6 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         code = run(arguments)
         sys.stdout.flush()
+        if arguments is None:
+            # Taking everything apart before the process ends anyway is a tenth of a short command's time.
+            sys.stderr.flush()
+            os._exit(code)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

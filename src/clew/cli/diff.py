@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from clew.table.compare import Difference
 
-NAME = "diff"
-HELP = "how two unwind tables differ, in what they mean"
 DESCRIPTION = """\
 Compares two tables address by address and register by register. What the ABI says of registers
 that a rule does not name is filled in first, so two tables that say the same in other words, in

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from clew.cli.doctor_stacks import Observed
     from clew.target import Target
 
-NAME = "doctor"
-HELP = "what breaks the stacks of a process, core, dump or recording, and what to do about it"
 DESCRIPTION = """\
 Walks every thread, and says how the stacks ended; of each module that they go through where its
 file, its unwind table and its symbols come from; and of everything that breaks stacks or leaves

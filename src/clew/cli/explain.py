@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
     from clew.arch import Machine
     from clew.read.dwarf_cfi import Explanation, Fde, Instruction, Origin
-    from clew.read.dwarf_cfi.explain import Part
+    from clew.read.dwarf_cfi.origins import Part
     from clew.table import Rule
 
-NAME = "explain"
-HELP = "the rule in force at an address, and which instruction set each part of it"
 DESCRIPTION = """\
 Shows how to get from an address back to the caller: the rule in force there as equations, the FDE
 and the CIE it comes from, and the call frame instruction that set each part.

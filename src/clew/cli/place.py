@@ -118,7 +118,7 @@ def place_name(target: Target, address: int) -> str | None:
 
 def not_covered(target: Target, sections: Sequence[CfiSection], address: int) -> NotFoundError:
     """The error for an address (the file's own) that no unwind table covers; the hint names the nearest function."""
-    from clew.read.dwarf_cfi.explain import nearest_fde
+    from clew.read.dwarf_cfi.origins import nearest_fde
 
     message = f"no unwind table covers {address + target.bias:#x}"
     if target.bias:

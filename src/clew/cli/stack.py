@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from clew.cli.walking import Walked
     from clew.target import Target
 
-NAME = "stack"
-HELP = "stacks of a process, core, dump or recording: every frame, and why the stack ends"
 DESCRIPTION = """\
 Walks the stack of every thread, and says of each frame how it was found where that was not by an
 unwind table, and of each stack why it ended: only `entry` is a whole stack. Where there is debug

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from clew.errors import Problem
     from clew.read.stats import Stats
 
-NAME = "stats"
-HELP = "sizes, rows, rules and instructions of files and directories"
 DESCRIPTION = """\
 Counts what unwind tables are made of. Directories are searched for ELF files, in parallel.
 The register rules are counted as in table 4 of the OOPSLA 2019 paper on DWARF unwinding: one a row

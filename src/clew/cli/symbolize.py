@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +13,18 @@ from clew.cli.target import missing_file
 from clew.errors import Error, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
+    from collections.abc import Iterable
 
     from clew.cli.symbolize_answers import Answers
+    from clew.cli.symbolize_input import AddressReader
     from clew.symbols import SourceFrame, Symbolizer
 
 ANYWHERE = "addresses"
 DESCRIPTION = """\
 Prints which functions, files and lines addresses of a file are, in the words of addr2line: its
 options, its output, and its exit codes (0, also for what is unknown; 1 for a file that cannot be
-read). Addresses are hexadecimal; without any they are read from standard input, one a line, and
-each is answered at once. The debugging information is looked for where it is installed (see
+read). Addresses are hexadecimal, or FUNCTION+OFFSET; without any they are read from standard
+input, one a line, and each is answered at once. The debugging information is looked for where it is installed (see
 `clew doctor`), split DWARF and debuginfod included.
 
   clew symbolize -e /usr/bin/python3.11 -fip 0x4fa0b5
@@ -33,17 +33,13 @@ each is answered at once. The debugging information is looked for where it is in
 
 #: The styles of addr2line. They choose between manglings, which differ anyhow.
 _STYLES = ("auto", "gnu-v3", "java", "gnat", "dlang", "rust")
-_BLOCK = 1 << 20
-# addr2line reads lines of up to 99 characters; what is longer is several lines to it.
-_LINES = re.compile(rb"[^\n]{0,98}\n|[^\n]{99}")
-_PLAIN = re.compile(rb"(?:(?:0[xX])?[0-9a-fA-F]{1,16}\n)*")
-_NUMBER = re.compile(rb"[ \t\n\v\f\r]*\+?(?:0[xX])?([0-9a-fA-F]*)")
-_HIGHEST = (1 << 64) - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("addresses", metavar="ADDRESS", nargs="*", help="hexadecimal, with or without 0x")
+    parser.add_argument(
+        "addresses", metavar="ADDRESS", nargs="*", help="hexadecimal, with or without 0x, or FUNCTION+OFFSET"
+    )
     parser.add_argument("-e", "--exe", metavar="FILE", default="a.out", help="the file that they are in (a.out)")
     parser.add_argument("-a", "--addresses", dest="show", action="store_true", help="print each address, too")
     parser.add_argument("-f", "--functions", action="store_true", help="print names of functions")
@@ -77,8 +73,10 @@ def run(options: argparse.Namespace) -> int:
     except Error as error:
         complain(error)
         return 1
+    from clew.cli.symbolize_input import AddressReader
+
     with symbols:
-        blocks = [_command_line(options.addresses)] if options.addresses else _standard_input()
+        blocks = _blocks(options.addresses, AddressReader(symbols))
         if options.json:
             _print_json(options, answers, [address for block in blocks for address in block])
         else:
@@ -114,42 +112,11 @@ def _answers(options: argparse.Namespace, symbols: Symbolizer) -> Answers:
     return Answers(symbols, form, options.section)
 
 
-def _command_line(addresses: list[str]) -> list[int]:
-    return [_number(text.encode("utf-8", "surrogateescape")) for text in addresses]
-
-
-def _standard_input() -> Iterator[list[int]]:
-    """The addresses of standard input, as many at once as there are."""
-    if sys.stdin is None:
-        return
-    source: BinaryIO = sys.stdin.buffer
-    rest = b""
-    while block := source.read1(_BLOCK):  # type: ignore[attr-defined]
-        data = rest + block
-        end = data.rfind(b"\n") + 1
-        if _PLAIN.fullmatch(data, 0, end):
-            found, rest = [int(line, 16) for line in data[:end].split()], data[end:]
-        else:
-            found, end = [], 0
-            for line in _LINES.finditer(data):
-                found.append(_number(line[0]))
-                end = line.end()
-            rest = data[end:]
-        if found:
-            yield found
-    if rest:
-        yield [_number(rest)]
-
-
-def _number(text: bytes) -> int:
-    """What addr2line takes a text for: the hexadecimal number that it begins with, else 0.
-
-    >>> [_number(text) for text in (b"0x1f", b" 1f kg", b"gg", b"-1", b"10000000000000000")]
-    [31, 31, 0, 0, 18446744073709551615]
-    """
-    found = _NUMBER.match(text)
-    digits = found[1] if found is not None else b""
-    return min(int(digits, 16), _HIGHEST) if digits else 0
+def _blocks(addresses: list[str], reader: AddressReader) -> Iterable[list[int]]:
+    """The addresses that are asked for, as they come."""
+    if addresses:
+        return [[reader.address(os.fsencode(each)) for each in addresses]]
+    return reader.blocks(sys.stdin.buffer) if sys.stdin is not None else []
 
 
 def _print_json(options: argparse.Namespace, answers: Answers, addresses: list[int]) -> None:
@@ -158,7 +125,7 @@ def _print_json(options: argparse.Namespace, answers: Answers, addresses: list[i
     if image.build_id is not None:
         document["build_id"] = image.build_id.hex()
     document["addresses"] = [
-        {"address": f"{address:#x}", "frames": [_frame_json(frame) for frame in frames]}
+        {"address": f"{max(address, 0):#x}", "frames": [_frame_json(frame) for frame in frames]}
         for address, frames in zip(addresses, answers.frames(addresses), strict=True)
     ]
     print_json(document | {"problems": problems_json([*image.problems, *answers.symbols.problems])})

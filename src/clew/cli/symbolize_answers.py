@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clew.cli.symbolize_input import UNKNOWN
 from clew.cli.symbolize_linker import LinkerSymbols
 from clew.errors import NotFoundError
 from clew.image.elf import ET_REL
@@ -45,26 +46,35 @@ class Answers:
         self._texts: dict[tuple[int, int, int], str] = {}
 
     def text(self, addresses: Sequence[int]) -> str:
-        """The answers for addresses, one after the other."""
-        places = np.array(addresses, np.uint64) & self._mask
+        """The answers for addresses, one after the other; UNKNOWN ones are 0, and nothing is there."""
+        places = self._masked(addresses)
         if self._parts is None and len(places) >= _MANY:
             answers = self._many(places)
+            if UNKNOWN in addresses:
+                nothing = self._form.answer(())
+                answers = [nothing if given < 0 else text for given, text in zip(addresses, answers, strict=True)]
         else:
-            answers = map(self._form.answer, map(self._one, places.tolist()))
+            answers = map(self._form.answer, self._each(addresses, places))
         if not self._form.addresses:
             return "".join(answers)
         heading = self._form.address
         return "".join([heading(place) + text for place, text in zip(places.tolist(), answers, strict=True)])
 
-    def frames(self, addresses: Sequence[int]) -> list[tuple[SourceFrame, ...]]:
+    def frames(self, addresses: Sequence[int]) -> Iterable[tuple[SourceFrame, ...]]:
         """What addresses stand for, the innermost function first."""
-        places = np.array(addresses, np.uint64) & self._mask
-        if self._parts is not None or len(places) < _MANY:
-            return [self._one(place) for place in places.tolist()]
-        return [
-            self._by_linker(place, frames)
-            for place, frames in zip(places.tolist(), self.symbols.lookup_many(places), strict=True)
-        ]
+        places = self._masked(addresses)
+        if self._parts is not None or UNKNOWN in addresses or len(places) < _MANY:
+            return self._each(addresses, places)
+        return map(self._by_linker, places.tolist(), self.symbols.lookup_many(places))
+
+    def _masked(self, addresses: Sequence[int]) -> U64:
+        """The addresses, as wide as the file's are."""
+        known = [max(each, 0) for each in addresses] if UNKNOWN in addresses else addresses
+        return np.array(known, np.uint64) & self._mask
+
+    def _each(self, addresses: Sequence[int], places: U64) -> Iterable[tuple[SourceFrame, ...]]:
+        for given, place in zip(addresses, places.tolist(), strict=True):
+            yield self._one(place) if given >= 0 else ()
 
     def _one(self, given: int) -> tuple[SourceFrame, ...]:
         """What an address, or an offset, stands for; in an object file, where each section begins at 0, of the first

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
 from clew.cli.symbolize_names import gnu_demangled
-from clew.image.elf import STT_SECTION
+from clew.image.elf import SHN_UNDEF, STT_FILE
 
 if TYPE_CHECKING:
     from clew.image import SymbolTable
@@ -79,21 +79,15 @@ class AddressReader:
         return UNKNOWN if start == UNKNOWN else (start + _offset(parts[2])) & _HIGHEST
 
     def _find(self, name: bytes) -> int:
-        """The address of the first symbol of a name, or of a section, or of a name as people write it."""
+        """The address of the first symbol of a name, or else of a name as people write it."""
+        if not name:
+            # A table mostly begins with a symbol that has neither name nor address.
+            return 0
         for table in self._symbols.tables:
-            found = table.find(name)
-            if found:
-                return int(table.address[found[0]])
-        image = self._symbols.image
-        for section in image.sections:
-            if name and section.name.encode("utf-8", "surrogatepass") == name and self._has_sections:
-                return image.section_addresses()[section.index]
+            for index in table.find(name):
+                if _is_place(table, index):
+                    return int(table.address[index])
         return self._demangled.get(name.decode("utf-8", "backslashreplace"), UNKNOWN)
-
-    @cached_property
-    def _has_sections(self) -> bool:
-        """Whether there are symbols of sections, which have the sections' names."""
-        return any(bool((table.type == STT_SECTION).any()) for table in self._symbols.tables)
 
     @cached_property
     def _demangled(self) -> dict[str, int]:
@@ -105,7 +99,12 @@ class AddressReader:
 
 
 def _mangled(table: SymbolTable) -> list[int]:
-    return [index for index in range(min(len(table), _MOST_DEMANGLED)) if table.name_bytes(index).startswith(b"_Z")]
+    first = range(min(len(table), _MOST_DEMANGLED))
+    return [index for index in first if table.name_bytes(index).startswith(b"_Z") and _is_place(table, index)]
+
+
+def _is_place(table: SymbolTable, index: int) -> bool:
+    return bool(table.shndx[index] != SHN_UNDEF and table.type[index] != STT_FILE)
 
 
 def _offset(text: bytes | None) -> int:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from clew.write.functions import Namer
     from clew.write.text import Block
 
-NAME = "table"
-HELP = "print an unwind table"
 DESCRIPTION = """\
 Prints the unwind table of a file, one block a function, one line a row, in equations:
 cfa is the canonical frame address, *(cfa-8) the value in memory 8 bytes below it, · a register

@@ -109,9 +109,7 @@ class AbbrevBook:
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
-    def read(
-        self, cursor: Cursor, address_size: cython.int, offset_size: cython.int, version: cython.int
-    ) -> uint32_t:
+    def read(self, cursor: Cursor, address_size: cython.int, offset_size: cython.int, version: cython.int) -> uint32_t:
         """Reads a table."""
         code: uint64_t
         name: uint64_t

@@ -16,8 +16,8 @@ from clew.symbols.symbol_map import NO_NAME, U32, U64, Functions, Inlines, Lines
 Indices = npt.NDArray[np.int64]
 
 #: How names begin that compilers made of the whole of a function's type: Itanium's C++ ABI, Rust's second mangling.
-_MANGLED = ("_Z", "_R")
-_MANGLED_BYTES = (b"_Z", b"_R")
+_MANGLED = ("_Z", "_RN", "_RI")
+_MANGLED_BYTES = (b"_Z", b"_RN", b"_RI")
 
 NO_PUBLICS = Publics(np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint8))
 
@@ -27,9 +27,9 @@ def finished(
 ) -> SymbolMap:
     """The map of all units that the assembler was given.
 
-    Of functions at one place the first one counts; a longer one goes on behind it. Where one begins inside another, it counts
-    up to its end and the other goes on behind it. Code that has lines but is in no function is one without a name, unless a symbol of the linker
-    says what it is: so with assembler's code, and padding.
+    Of functions at one place the first one counts; a longer one goes on behind it. Where one begins inside another, it
+    counts up to its end and the other goes on behind it. Code that has lines but is in no function is one without a name,
+    unless a symbol of the linker says what it is: so with assembler's code, and padding.
 
     Args:
         names: those that the assembler's numbers mean; names of symbols are added to it.
@@ -89,12 +89,14 @@ def _longer(real: Indices, size: U64, first: Indices) -> Indices:
     place = np.arange(len(first))
     end = 0
     for i in np.flatnonzero(~stays).tolist():
-        end = int(size[real[i - 1]]) if stays[i - 1] and first[i - 1] == i - 1 else end
+        if first[i] == i - 1:
+            end = int(size[real[i - 1]])
         if size[real[i]] > end:
             end, stays[i] = int(size[real[i]]), True
         # Behind what is longer.
         place[i] = 2 * first[i] - i
-    return real[stays][np.lexsort((place[stays], first[stays]))]
+    ordered: Indices = real[stays][np.lexsort((place[stays], first[stays]))]
+    return ordered
 
 
 def _untangled(starts: U64, ends: U64, which: Indices) -> tuple[U64, U64, Indices]:
@@ -187,7 +189,10 @@ class Linker:
         table = self.tables[0]
         wanted = (table.shndx != SHN_UNDEF) & table.is_code
         start, size = table.address[wanted], table.size[wanted]
-        return np.unique(np.concatenate([start, start + size]))
+        edges = np.sort(np.concatenate([start, start + size]))
+        again = np.zeros(len(edges), bool)
+        again[1:] = edges[1:] == edges[:-1]
+        return edges[~again]
 
     def mangled(self, addresses: U64, numbers: U32, names: list[str]) -> U32:
         """Numbers (uint32) of functions' names, better ones where the linker has them.
@@ -197,10 +202,14 @@ class Linker:
         """
         if not self._any_mangled:
             return numbers
-        bare = np.flatnonzero(np.array([n == NO_NAME or not names[n].startswith(_MANGLED) for n in numbers.tolist()], bool))
+        bare = np.flatnonzero(
+            np.array([n == NO_NAME or not names[n].startswith(_MANGLED) for n in numbers.tolist()], bool)
+        )
         found, offsets = self.tables[0].lookup(addresses[bare])
         result = numbers.copy()
-        for place, symbol in zip(bare[(found >= 0) & (offsets == 0)], found[(found >= 0) & (offsets == 0)], strict=True):
+        for place, symbol in zip(
+            bare[(found >= 0) & (offsets == 0)], found[(found >= 0) & (offsets == 0)], strict=True
+        ):
             if self.tables[0].name_bytes(int(symbol)).startswith(_MANGLED_BYTES):
                 result[place] = self._number(int(symbol), names)
         return result

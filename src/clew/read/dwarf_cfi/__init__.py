@@ -14,11 +14,41 @@ make. A :class:`~clew.table.Table` of all rows comes from the compiled core.
 cfa = rsp+16  rip = *(cfa-8)
 """
 
-from clew.read.dwarf_cfi.entries import Cie, Entry, Fde, Terminator
-from clew.read.dwarf_cfi.explain import Explanation, Origin, explain
-from clew.read.dwarf_cfi.header import EhFrameHeader, HeaderEntry
-from clew.read.dwarf_cfi.instructions import Instruction, instruction_name
-from clew.read.dwarf_cfi.section import CfiSection
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clew._lazy import lazily
+
+if TYPE_CHECKING:
+    from clew.read.dwarf_cfi.entries import Cie, Entry, Fde, Terminator
+    from clew.read.dwarf_cfi.header import EhFrameHeader, HeaderEntry
+    from clew.read.dwarf_cfi.instructions import Instruction, instruction_name
+    from clew.read.dwarf_cfi.origins import Explanation, Origin, explain
+    from clew.read.dwarf_cfi.section import CfiSection
+
+_HOMES = {
+    "clew.read.dwarf_cfi.entries": (
+        "Cie",
+        "Entry",
+        "Fde",
+        "Terminator",
+    ),
+    "clew.read.dwarf_cfi.origins": (
+        "Explanation",
+        "Origin",
+        "explain",
+    ),
+    "clew.read.dwarf_cfi.header": (
+        "EhFrameHeader",
+        "HeaderEntry",
+    ),
+    "clew.read.dwarf_cfi.instructions": (
+        "Instruction",
+        "instruction_name",
+    ),
+    "clew.read.dwarf_cfi.section": ("CfiSection",),
+}
 
 __all__ = [
     "CfiSection",
@@ -34,3 +64,5 @@ __all__ = [
     "explain",
     "instruction_name",
 ]
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,10 @@ class DebugInfo:
     ) -> None:
         self.image = image
         self._splits = splits
+        # What several skeletons share is read once.
+        self._splits_read: WeakKeyDictionary[DwarfSections, tuple[UnitTable, dict[int, int]]] = WeakKeyDictionary()
         self._sections = sections = DwarfSections(image)
+        self._split_budget = 2 * len(sections.ranges) + 65536
         sections.refuse_stabs()
         self._supplement = None if supplement is None else DwarfSections(supplement)
         self._code = code_ranges(image)
@@ -141,6 +145,18 @@ class DebugInfo:
         main = self._sections
         return RangeReader(main.ranges, sections.range_lists, main.addresses, main.big, *self._code)
 
+    def _split_units(self, sections: DwarfSections) -> tuple[UnitTable, dict[int, int]]:
+        """The units of a file of split units, or of a part of a package; and which of them has which id."""
+        found = self._splits_read.get(sections)
+        if found is None:
+            units = UnitTable(sections.info, sections.abbrev, sections.big)
+            parts: dict[int, int] = {}
+            for part in range(units.count):
+                parts.setdefault(units.header(part)[6], part)
+            found = self._splits_read[sections] = units, parts
+            self._split_budget += 2 * len(sections.range_lists)
+        return found
+
     def _read_split(self, unit: int, assembler: Assembler) -> bool:
         """Adds the functions of a skeleton from its split unit; False where that was not found."""
         reader = self._reader
@@ -149,11 +165,10 @@ class DebugInfo:
         sections = self._splits.find(identity, name, reader.string(unit, _DIRECTORY))
         if sections is None:
             return False
-        units = UnitTable(sections.info, sections.abbrev, sections.big)
-        for part in range(units.count):
+        units, parts = self._split_units(sections)
+        part = parts.get(identity)
+        if part is not None:
             header, root = units.header(part), units.root_of(part)
-            if header[6] != identity:
-                continue
             names = NameFinder(units, sections.strings, sections.line_strings, sections.string_offsets, self._names)
             # In DWARF 5 the offsets of strings begin behind a header.
             behind = (16 if header[3] == 8 else 8) if header[2] >= 5 else 0
@@ -161,10 +176,14 @@ class DebugInfo:
             ranges = self._ranges(sections)
             reader.set_bases(unit, ranges)
             ranges.split = True
+            ranges.offset_size = header[3]
+            # One list may not be named over and over from different units.
+            ranges.budget = self._split_budget
             ranges.rnglists_base = (root[_RANGE_LIST_BASE] or (0, 0))[1]
             ranges.ranges_base = (self._units.root_of(unit)[_RANGES_BASE] or (0, 0))[1]
             walker = ScopeWalker(units, ranges)
             reader.read_split(unit, walker, names, part, assembler, sections.name("info"))
+            self._split_budget = ranges.budget
             return True
         self._splits.missing.add(name)
         return False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
 
 from clew.errors import Error, Problem
 from clew.image import Image
@@ -11,45 +14,81 @@ from clew.image import Image
 _SECTIONS_5 = {1: "info", 3: "abbrev", 4: "line", 5: "loclists", 6: "str_offsets", 7: "macro", 8: "rnglists"}
 _SECTIONS_2 = {1: "info", 2: "types", 3: "abbrev", 4: "line", 5: "loc", 6: "str_offsets", 7: "macinfo", 8: "macro"}
 _MOST_COLUMNS = 16
+_HEADER = 16
+_INDEX = ".debug_cu_index"
 
-Parts = dict[str, tuple[int, int]]
+Parts = Mapping[str, tuple[int, int]]
 
 
-def read_package(image: Image) -> tuple[dict[int, Parts], list[Problem]]:
-    """The parts of each unit of a package, by its id: section names with offsets and sizes.
+class Package:
+    """The index of a package.
 
     Args:
         image: the package.
+
+    Attributes:
+        problems: what is wrong with it.
     """
-    name = ".debug_cu_index"
-    section = image.section(name)
-    if section is None:
-        return {}, [Problem("there is no index of units", section=name)]
-    order = ">" if image.byte_order == "big" else "<"
-    try:
-        data = bytes(section.expanded)
-        version, columns, units, slots = struct.unpack_from(order + "IIII", data)
+
+    def __init__(self, image: Image) -> None:
+        self.problems: list[Problem] = []
+        self._names: list[str | None] = []
+        self._ids = np.zeros(0, np.uint64)
+        self._rows = self._offsets = self._sizes = np.zeros(0, np.uint32)
+        section = image.section(_INDEX)
+        if section is None:
+            self._report("there is no index of units")
+            return
+        info = image.section(".debug_info.dwo")
+        try:
+            data = section.expanded
+            room = 0 if info is None or not info.has_data else len(info.expanded)
+        except Error as error:
+            self._report(error.message)
+            return
+        self._read(np.frombuffer(data, np.uint8), ">" if image.byte_order == "big" else "<")
+        # Each unit has parts of its own. What they have together says how much there is to read.
+        if "info" in self._names and len(self._sizes):
+            total = int(self._sizes[:, self._names.index("info")].astype(np.uint64).sum())
+            if total > 2 * room + 65536:
+                self._report("the parts of units lie in each other")
+                self._ids = self._ids[:0]
+
+    def find(self, identity: int) -> Parts | None:
+        """The parts of the unit with an id: offset and size by the name of the section. None where there is no such unit."""
+        place = int(np.searchsorted(self._ids, np.uint64(identity)))
+        if place == len(self._ids) or int(self._ids[place]) != identity:
+            return None
+        row = int(self._rows[place]) - 1
+        columns = zip(self._names, self._offsets[row].tolist(), self._sizes[row].tolist(), strict=True)
+        return {f".debug_{name}.dwo": (offset, size) for name, offset, size in columns if name is not None}
+
+    def _report(self, message: str) -> None:
+        self.problems.append(Problem(message, section=_INDEX))
+
+    def _read(self, data: npt.NDArray[np.uint8], order: str) -> None:
+        """Reads the header, the table of ids, and those of offsets and sizes."""
+        words = data[: len(data) & -4].view(f"{order}u4")
+        if len(words) < 4:
+            self._report("the index of units is cut")
+            return
+        version, columns, units, slots = words[:4].tolist()
         # In DWARF 5 the version is of two bytes, with padding behind.
         version = version & 0xFFFF if order == "<" or version <= 0xFFFF else version >> 16
         if version not in (2, 5) or columns > _MOST_COLUMNS:
-            return {}, [Problem(f"version {version} of the index is not known", section=name)]
-        ids = struct.unpack_from(f"{order}{slots}Q", data, 16)
-        rows = struct.unpack_from(f"{order}{slots}I", data, 16 + 8 * slots)
-        table = 16 + 12 * slots
-        kinds = struct.unpack_from(f"{order}{columns}I", data, table)
-        offsets, sizes = table + 4 * columns, table + 4 * columns * (units + 1)
-        names = _SECTIONS_5 if version == 5 else _SECTIONS_2
-        result: dict[int, Parts] = {}
-        for identity, row in zip(ids, rows, strict=True):
-            if not 0 < row <= units:
-                continue
-            at = struct.unpack_from(f"{order}{columns}I", data, offsets + 4 * columns * (row - 1))
-            size = struct.unpack_from(f"{order}{columns}I", data, sizes + 4 * columns * (row - 1))
-            result[identity] = {
-                f".debug_{names[kind]}.dwo": (at[i], size[i]) for i, kind in enumerate(kinds) if kind in names
-            }
-    except struct.error:
-        return {}, [Problem("the index of units is cut", section=name)]
-    except Error as error:
-        return {}, [Problem(error.message, section=name)]
-    return result, []
+            self._report(f"version {version} of the index, with {columns} columns, is not known")
+            return
+        table = _HEADER // 4 + 3 * slots
+        end = table + columns * (2 * units + 1)
+        if end > len(words):
+            self._report("the index of units is cut")
+            return
+        ids = data[_HEADER : _HEADER + 8 * slots].view(f"{order}u8").astype(np.uint64)
+        rows = words[_HEADER // 4 + 2 * slots : table].astype(np.uint32)
+        used = np.flatnonzero((rows > 0) & (rows <= units))
+        used = used[np.argsort(ids[used], kind="stable")]
+        self._ids, self._rows = ids[used], rows[used]
+        known = _SECTIONS_5 if version == 5 else _SECTIONS_2
+        self._names = [known.get(kind) for kind in words[table : table + columns].tolist()]
+        tables = words[table + columns : end].astype(np.uint32).reshape(2, units, columns)
+        self._offsets, self._sizes = tables[0], tables[1]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from clew.errors import Problem
 from clew.image import Image
-from clew.symbols.dwarf.package import Parts, read_package
+from clew.symbols.dwarf.package import Package
 from clew.symbols.dwarf.sections import DwarfSections
 from clew.symbols.found import DebugFile
 
@@ -33,7 +33,7 @@ class Splits:
     def __init__(self, find_package: FindPackage | None = None, find_file: FindFile | None = None) -> None:
         self._find_package = find_package
         self._find_file = find_file
-        self._open: dict[tuple[str, str | None], Image] = {}
+        self._open: dict[tuple[str, str | None], DwarfSections] = {}
         self.missing: set[str] = set()
         self.problems: list[Problem] = []
 
@@ -43,9 +43,11 @@ class Splits:
         Args:
             identity: the id that the skeleton and the unit share.
         """
-        image, parts = self._package
-        if image is not None and identity in parts:
-            return DwarfSections(image, ".dwo", parts[identity])
+        image, package = self._package
+        if image is not None and package is not None:
+            parts = package.find(identity)
+            if parts is not None:
+                return DwarfSections(image, ".dwo", parts)
         if not name or self._find_file is None:
             return None
         key = name, directory
@@ -58,18 +60,18 @@ class Splits:
                 return None
             if len(self._open) >= _MOST_OPEN:
                 # The bytes that somebody still holds stay valid.
-                self._open.pop(next(iter(self._open))).close()
-            self._open[key] = found.image
-        return DwarfSections(self._open[key], ".dwo")
+                self._open.pop(next(iter(self._open))).image.close()
+            self._open[key] = DwarfSections(found.image, ".dwo")
+        return self._open[key]
 
     @cached_property
-    def _package(self) -> tuple[Image | None, dict[int, Parts]]:
+    def _package(self) -> tuple[Image | None, Package | None]:
         found = DebugFile(None) if self._find_package is None else self._find_package()
         if found.image is None:
-            return None, {}
-        parts, problems = read_package(found.image)
-        self.problems.extend(problems)
-        return found.image, parts
+            return None, None
+        package = Package(found.image)
+        self.problems.extend(package.problems)
+        return found.image, package
 
 
 NO_SPLITS = Splits()
