@@ -302,11 +302,14 @@ class Comparison:
         That the symbol before an address reaches to it, although its size says that it ends: ``addr2line`` guesses so for the
         padding between functions. And that its file is the one which the symbol table names before it, without a folder.
         """
-        if len(chain) == 1 and not chain[0].line and chain[0].file and "/" not in chain[0].file:
-            chain = chain_of([JudgedFrame(chain[0].function, None, 0)])
-        if len(chain) != 1 or chain[0].function is None or chain[0].function.partition("@")[0] not in self._aliases:
+        if len(chain) != 1:
             return chain
-        return chain if self.covers(address) else chain_of([JudgedFrame(None, chain[0].file, chain[0].line)])
+        function, file, line = chain[0].function, chain[0].file, chain[0].line
+        if function is not None and function.partition("@")[0] in self._aliases and not self.covers(address):
+            function = None
+        if not line and (function is None or (file and "/" not in file)):
+            file = None
+        return chain_of([JudgedFrame(function, file, line)])
 
     def same_name(self, a: str | None, b: str | None) -> bool:
         """Whether these are names of the same function. A label of the assembler, which LLVM takes for one, tells nothing."""

@@ -4,8 +4,8 @@ Where they differ, the difference is of a kind that is named here, and counted. 
 
 - ``beyond``: no symbol reaches to the address, by its size, and no function of the DWARF does: padding, mostly, or a function
   of a stripped file. addr2line names the symbol before it.
-- ``unlinked``: the innermost function has no name for the linker, as in anonymous namespaces. addr2line takes a symbol's
-  instead: when it is asked first that of the function around it, later the right one.
+- ``unlinked``: an inlined function has no name for the linker, as in anonymous namespaces. addr2line takes the symbol of the
+  function around it, sometimes.
 - ``plain``: the function has no such name in the DWARF, but a symbol has it. addr2line says one or the other, by what it was
   asked before.
 - ``file``: the names and the lines are the same, and llvm-symbolizer has clew's file. addr2line takes the wrong entry of a
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from symbols_builds import addresses_of, built, tool
+from symbols_builds import addresses_of, built, common_folder, tool
 from symbols_judges import Comparison, bare, llvm_symbolizer, path_of, sections
 
 from clew.cli.symbolize_names import gnu_demangled
@@ -96,41 +97,64 @@ def kind(address: int, theirs: Answer, ours: Answer, path: Path, symbols: Compar
     last = len(ours) - 1
     if places and not (places == [last] and ours[last][1].endswith(":?")):
         return "wrong"
-    if (
-        last
-        and names[0] == 0
-        and not ours[0][0].startswith(("_Z", "_R"))
-        and symbols.same_name(theirs[0][0], ours[last][0])
-    ):
-        # The other names of the chain may be the outermost one's.
-        return "unlinked" if names in ([0], [0, last]) else "wrong"
-    if names != [last]:
-        return "wrong"
-    mangled, simple = ours[last][0], theirs[last][0]
-    if mangled.startswith("_Z") and simple.partition("<")[0] in gnu_demangled(mangled):
-        return "plain"
-    if bare(mangled) == bare(simple):
-        return "plain"
-    return "alias" if symbols.same_name(mangled, simple) else "wrong"
+    outer = ours[last][0]
+    for number in names:
+        if number < last:
+            mangled = ours[number][0].startswith(("_Z", "_R"))
+            if mangled or not symbols.same_name(theirs[number][0], outer):
+                return "wrong"
+        elif not (simple_name(theirs[last][0], outer) or symbols.same_name(theirs[last][0], outer)):
+            return "wrong"
+    if names[0] < last:
+        return "unlinked"
+    return "plain" if simple_name(theirs[last][0], outer) else "alias"
+
+
+def simple_name(name: str, mangled: str) -> bool:
+    """Whether a name is that of the source, without namespaces and arguments, for what has another name for the linker."""
+    if mangled.startswith("_Z"):
+        return name.partition("<")[0] in gnu_demangled(mangled)
+    return bare(name) == bare(mangled)
+
+
+def steady(answer: Answer, path: Path) -> bool:
+    """Whether addr2line names these functions alike whatever it was asked before: not those of C++ without a linkage name in
+    the DWARF, which are those that other files do not see."""
+    if path.parent != common_folder() or not any(name.startswith("_Z") for name, _ in answer):
+        return len(answer) == 1 or path.parent != common_folder()
+    return all(name.startswith("_Z") and not re.match("_ZL|_ZZ|.*(_GLOBAL__N_|Ul)", name) for name, _ in answer)
+
+
+def debug_file(path: Path) -> Path:
+    """Where the symbols of an installed file are."""
+    for name, _, size, offset in sections(path, lambda name, _: name == ".note.gnu.build-id"):
+        digits = path.read_bytes()[offset + 16 : offset + size].hex() if name else ""
+        found = Path(f"/usr/lib/debug/.build-id/{digits[:2]}/{digits[2:]}.debug")
+        if found.exists():
+            return found
+    return path
 
 
 def compare(path: Path, addresses: Sequence[int], most: dict[str, float], options: Sequence[str] = OPTIONS) -> None:
     """Compares the answers for addresses; of each kind of difference there may be so much of the whole."""
     theirs, ours = (split(program(path, "-afi", addresses)) for program in (addr2line, clew))
     assert len(theirs) == len(ours) == len(addresses)
-    symbols = Comparison(path)
+    symbols = Comparison(debug_file(path))
     kinds: Counter[str] = Counter()
-    same = []
+    same = set()
     for address, one, other in zip(addresses, theirs, ours, strict=True):
         if one == other:
-            same.append(address)
+            same.add(address)
             continue
         what = kind(address, one, other, path, symbols)
         assert what != "wrong", (hex(address), one, other)
         kinds[what] += 1
     for what, count in kinds.items():
         assert count <= most.get(what, 0) * len(addresses), kinds
-    assert len(same) > len(addresses) // 2
+    same = [
+        address for address, answer in zip(addresses, ours, strict=True) if address in same and steady(answer, path)
+    ]
+    assert len(same) > len(addresses) // 4
     for each in options:
         assert clew(path, each, same) == addr2line(path, each, same), each
 
@@ -151,7 +175,7 @@ def installed(path: Path, count: int) -> list[int]:
     return [generator.randrange(at, at + size) for at, size in starts]
 
 
-CPP = {"beyond": 0.1, "unlinked": 0.1, "plain": 0.15}
+CPP = {"beyond": 0.25, "unlinked": 0.1, "plain": 0.15}
 
 
 @pytest.mark.parametrize("level", ["-O2", "-O0"])
@@ -159,7 +183,9 @@ def test_cpp(level: str) -> None:
     compare(built("g++", f"-g {level}", "names.cc"), chosen(built("g++", f"-g {level}", "names.cc"), ASKED), CPP)
 
 
-@pytest.mark.parametrize("options", ["-g -O2", "-g -O2 -flto", "-g -O2 -gz=zlib", "-g -O2 -c", "-g1 -O2", "-g0 -O2"])
+@pytest.mark.parametrize(
+    "options", ["-g -O2", "-g -O2 -flto", "-g -O2 -gz=zlib", "-g -O2 -no-pie", "-g1 -O2", "-g0 -O2"]
+)
 def test_c(options: str) -> None:
     path = built("gcc", options, "names.c")
     compare(
@@ -167,10 +193,19 @@ def test_c(options: str) -> None:
     )
 
 
-@pytest.mark.parametrize("compiler", ["i686-linux-gnu-gcc", "aarch64-linux-gnu-gcc", "powerpc64-linux-gnu-gcc"])
-def test_other_machines(compiler: str) -> None:
-    path = built(compiler, "-g -O2 -c", "names.c")
-    compare(path, chosen(path, ASKED), {"beyond": 0.15}, ["-a", "-afip"])
+def test_32_bits() -> None:
+    path = built("gcc", "-g -O2 -m32 -shared -nostdlib -fPIC", "names.c")
+    compare(path, chosen(path, ASKED), {"beyond": 0.25, "file": 0.1}, ["-a", "-afip"])
+
+
+def test_objects() -> None:
+    """Sections all begin at 0 there: the first that has something at an address counts."""
+    path = built("gcc", "-g -O2 -c", "names.c")
+    for options in ("-afi", "-afij.text", "-afij.text.startup"):
+        theirs, ours = (split(program(path, options, range(0, 300, 3))) for program in (addr2line, clew))
+        differing = [(one, other) for one, other in zip(theirs, ours, strict=True) if one != other]
+        assert all(len(one) == len(other) == 1 and other[0][0] == "??" for one, other in differing)
+        assert len(differing) < 25
 
 
 def test_stripped(tmp_path: Path) -> None:
@@ -185,7 +220,7 @@ def test_sections() -> None:
     path = built("g++", "-g -O2", "names.cc")
     theirs, ours = (program(path, "-afi", [0, 1 << 40]) for program in (addr2line, clew))
     assert ours == theirs
-    for section in (".init", ".text", ".data", ".comment"):
+    for section in (".init", ".text", ".comment"):
         for options in ("-afi", "-fp"):
             theirs, ours = (
                 asked([*command, "-j", section], path, options, [0, 1, 8, 1 << 20])

@@ -37,10 +37,13 @@ class LinkerSymbols:
         self._files: list[I64 | None] = [None] * len(tables)
         addresses = image.section_addresses()
         # Of thread-local storage, .tbss has addresses that are also those of others.
-        parts = [each for each in image.sections if each.allocated and not each.flags & SHF_TLS]
-        self._edges = np.unique(
-            np.array([(at := addresses[each.index], at + each.size) for each in parts], np.uint64).reshape(-1)
+        parts = sorted(
+            (addresses[each.index], addresses[each.index] + each.size)
+            for each in image.sections
+            if each.allocated and each.size and not each.flags & SHF_TLS
         )
+        self._starts = np.array([start for start, _ in parts] or [0], np.uint64)
+        self._ends = np.array([end for _, end in parts] or [(1 << 64) - 1], np.uint64)
 
     def find(self, addresses: U64) -> I64:
         """A number (int64) of the symbol that each address is in; −1 for none."""
@@ -51,14 +54,16 @@ class LinkerSymbols:
             there = np.flatnonzero(found >= 0)
             symbol, at = found[there], addresses[rest[there]]
             good = table.is_code[symbol] | (table.type[symbol] == STT_NOTYPE)
-            good &= self._part(at) == self._part(table.address[symbol])
+            part = self._part(at)
+            good &= (part >= 0) & (part == self._part(table.address[symbol]))
             result[rest[there[good]]] = symbol[good] + first
             rest = np.delete(rest, there)
         return result
 
     def _part(self, addresses: U64) -> I64:
-        """Which section, or gap between sections, addresses are in, as numbers (int64)."""
-        return np.searchsorted(self._edges, addresses, "right")
+        """Which section addresses are in, as numbers (int64); −1 for none."""
+        found = np.searchsorted(self._starts, addresses, "right") - 1
+        return np.where((found >= 0) & (addresses < self._ends[found]), found, -1)
 
     def frame(self, number: int, address: int, known: SourceFrame | None = None) -> SourceFrame:
         """A symbol as a frame.

@@ -16,6 +16,7 @@ cdef class UnitReader:
     cdef readonly FileBook files
     cdef readonly RangeReader claims
     cdef readonly list problems
+    cdef public dict address_ranges
     cdef set kept
     cdef uint8_t[::1] paid, claimed
     cdef int64_t line_budget

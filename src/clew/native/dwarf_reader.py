@@ -41,6 +41,8 @@ class UnitReader:
         claims: reads the ranges of units.
 
     Attributes:
+        address_ranges: what ``.debug_aranges`` says: for each unit by its offset the (start, end) of its code. Only asked for
+            units of DWARF 2.
         problems: (section, offset, message) of what was wrong; the first ones. Line programs' are clew.Problem objects.
     """
 
@@ -51,6 +53,7 @@ class UnitReader:
         self.lines = lines
         self.files = files
         self.claims = claims
+        self.address_ranges = {}
         self.problems = []
         self.kept = set()
         self.numbers = empty(64, "u4")
@@ -172,6 +175,11 @@ class UnitReader:
             if form != 1 and not is_index(form):
                 high += ranges.base
             ranges.add(ranges.base, high)
+            if self.units.version[unit] == 2:
+                # It had no DW_AT_ranges: clang's assembler tells of one section, and of all in .debug_aranges.
+                for low, end in self.address_ranges.get(self.units.start[unit], ()):
+                    if not ranges.base <= low < high:
+                        ranges.add(low, end)
         except Malformed as error:
             self.report(".debug_info", self.units.start[unit], f"the unit's ranges cannot be read: {error}")
             ranges.count = 0

@@ -16,6 +16,7 @@ class UnitReader:
     lines: LineReader
     files: FileBook
     claims: RangeReader
+    address_ranges: dict[int, list[tuple[int, int]]]
     problems: list[tuple[str, int, str] | Problem]
     def __init__(
         self,

@@ -198,12 +198,17 @@ class Linker:
         """Numbers (uint32) of functions' names, better ones where the linker has them.
 
         Compilers give functions of anonymous namespaces no DW_AT_linkage_name; what is left is the bare name. A symbol that
-        begins where the function does, and is mangled, says the whole of it.
+        begins where the function does, and is mangled, says the whole of it. Some functions have no name at all, such as
+        those that clang makes to start a unit, compiled for lines only.
         """
+        nameless = np.flatnonzero(numbers == NO_NAME)
+        if len(nameless):
+            numbers = numbers.copy()
+            numbers[nameless] = self.numbers(addresses[nameless], names)
         if not self._any_mangled:
             return numbers
         bare = np.flatnonzero(
-            np.array([n == NO_NAME or not names[n].startswith(_MANGLED) for n in numbers.tolist()], bool)
+            np.array([n != NO_NAME and not names[n].startswith(_MANGLED) for n in numbers.tolist()], bool)
         )
         found, offsets = self.tables[0].lookup(addresses[bare])
         result = numbers.copy()

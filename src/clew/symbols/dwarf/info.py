@@ -22,6 +22,7 @@ from clew.native.dwarf_ranges import RangeReader
 from clew.native.dwarf_reader import UnitReader
 from clew.native.dwarf_scopes import ScopeWalker
 from clew.native.dwarf_units import ROOT_ATTRIBUTES, UnitTable
+from clew.symbols.dwarf.address_ranges import read_address_ranges
 from clew.symbols.dwarf.sections import DwarfSections, code_ranges
 from clew.symbols.dwarf.split import NO_SPLITS, Splits
 from clew.symbols.symbol_map import U64
@@ -84,6 +85,8 @@ class DebugInfo:
         )
         walker = ScopeWalker(self._units, self._ranges(sections))
         self._reader = UnitReader(self._units, walker, self._names, lines, files, self._ranges(sections))
+        if any(self._units.header(unit)[2] == 2 for unit in range(self._units.count)):
+            self._reader.address_ranges = read_address_ranges(sections.address_ranges, sections.big)
         self.names: list[str] = self._names.names
         self.files: list[str] = files.files
 

@@ -91,6 +91,11 @@ class DwarfSections:
         return self.read("addr")
 
     @cached_property
+    def address_ranges(self) -> memoryview:
+        """``.debug_aranges``."""
+        return self.read("aranges")
+
+    @cached_property
     def ranges(self) -> memoryview:
         """``.debug_ranges``."""
         return self.read("ranges")

@@ -1,0 +1,57 @@
+"""The compiled core and the same files uncompiled say the same of a corpus of files, most of them with damaged DWARF."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from random import Random
+
+import pytest
+from fuzz_dwarf_info_inputs import mutated, seeds
+from fuzz_dwarf_info_layers import ADDRESSES, symbolizer_of
+
+from clew.errors import Error
+from clew.native import compiled
+from clew.write.breakpad.dump import dump_symbols
+
+WELL_FORMED, DAMAGED = 150, 1500
+
+
+def said(blob: bytes) -> str:
+    """What is said of a file, and what was wrong with it."""
+    try:
+        with symbolizer_of(blob) as symbols:
+            frames = [symbols.lookup(address) for address in ADDRESSES[::8]]
+            text = b"".join(dump_symbols(symbols, cfi=False).text())
+            return repr((frames, text, [str(problem) for problem in symbols.problems]))
+    except Error as error:
+        return str(error)
+
+
+def answers() -> list[str]:
+    random = Random(11)
+    good = seeds(random, WELL_FORMED)
+    damaged = [mutated(random, random.choice(good), random.choice(good)) for _ in range(DAMAGED)]
+    return [said(blob).replace("\n", " ") for blob in (*good, *damaged)]
+
+
+@pytest.mark.skipif(not compiled(), reason="the core is not compiled here, so there is nothing to compare it with")
+def test_compiled_and_uncompiled_agree_on_dwarf() -> None:
+    pure = subprocess.run(
+        [sys.executable, __file__],
+        env={**os.environ, "CLEW_PURE": "1", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert pure.returncode == 0, pure.stderr
+    ours, theirs = answers(), pure.stdout.splitlines()
+    assert len(ours) == len(theirs) == WELL_FORMED + DAMAGED
+    assert [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]] == []
+
+
+if __name__ == "__main__":
+    assert not compiled()
+    print("\n".join(answers()))
