@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -202,8 +203,8 @@ def test_a_file_name_that_is_no_text(library: str) -> None:
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     printed = capsys.readouterr()
-    for command in ("table", "explain", "diff", "stats", "stack", "doctor"):
-        assert f"    {command} " in printed.out
+    for command in ("table", "explain", "diff", "stats", "stack", "doctor", "symbolize", "dump-syms"):
+        assert re.search(f"^    {command}\\s", printed.out, re.MULTILINE)
         assert main([command, "--help"]) == 0
         assert f"usage: clew {command}" in capsys.readouterr().out
     assert main(["--version"]) == 0

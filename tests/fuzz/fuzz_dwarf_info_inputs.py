@@ -36,7 +36,11 @@ def small_file(random: Random) -> bytes:
             root.add(At.STR_OFFSETS_BASE, Form.SEC_OFFSET, dwarf.str_offsets_base)
             root.add(At.ADDR_BASE, Form.SEC_OFFSET, dwarf.addr_base)
     elf = ElfBuilder(
-        machine=62 if wide else 3, bits=8 * dwarf.address_size, byte_order=dwarf.byte_order, type=3, section_headers=True
+        machine=62 if wide else 3,
+        bits=8 * dwarf.address_size,
+        byte_order=dwarf.byte_order,
+        type=3,
+        section_headers=True,
     )
     elf.section(".text", bytes(CODE_SIZE), address=CODE_START, executable=True)
     for number in range(random.randrange(4)):
@@ -49,20 +53,36 @@ def _unit(random: Random, dwarf: DwarfBuilder, unit: Unit, at: int, size: int, o
     """A unit that claims the code from ``at`` on."""
     new = dwarf.version >= 5
     lines = dwarf.line_program(directories=["/src"], files=["a.c", "b.h"])
-    lines.sequence([(at + 8 * row, random.randrange(1, 200), random.choice((1, 1, 0 if new else 2))) for row in range(size // 8)], at + size)
+    lines.sequence(
+        [(at + 8 * row, random.randrange(1, 200), random.choice((1, 1, 0 if new else 2))) for row in range(size // 8)],
+        at + size,
+    )
     root = unit.die(
         Tag.COMPILE_UNIT,
         (At.NAME, Form.STRING, "a.c"),
         (At.COMP_DIR, random.choice((Form.STRP, Form.STRING)), "/src"),
-        (At.STMT_LIST, Form.DATA4 if dwarf.version < 4 and not dwarf.dwarf64 else Form.SEC_OFFSET if dwarf.version >= 4 else Form.DATA8, dwarf.add_lines(lines)),
+        (
+            At.STMT_LIST,
+            Form.DATA4
+            if dwarf.version < 4 and not dwarf.dwarf64
+            else Form.SEC_OFFSET
+            if dwarf.version >= 4
+            else Form.DATA8,
+            dwarf.add_lines(lines),
+        ),
         (At.LOW_PC, Form.ADDR, at),
     )
     if random.random() < 0.8:
         root.add(At.HIGH_PC, *_size(dwarf, at, size))
     declared = root.child(Tag.STRUCTURE_TYPE, (At.NAME, Form.STRING, "s")).child(
-        Tag.SUBPROGRAM, (At.NAME, Form.STRP, "method"), (At.LINKAGE_NAME, Form.STRP, "_ZN1s6methodEv"), (At.DECLARATION, Form.FLAG, 1)
+        Tag.SUBPROGRAM,
+        (At.NAME, Form.STRP, "method"),
+        (At.LINKAGE_NAME, Form.STRP, "_ZN1s6methodEv"),
+        (At.DECLARATION, Form.FLAG, 1),
     )
-    abstract = root.child(Tag.SUBPROGRAM, (At.NAME, Form.STRX if new else Form.STRP, "inlined"), (At.INLINE, Form.DATA1, 1))
+    abstract = root.child(
+        Tag.SUBPROGRAM, (At.NAME, Form.STRX if new else Form.STRP, "inlined"), (At.INLINE, Form.DATA1, 1)
+    )
     known = [declared, abstract]
     place = at
     while place + 16 <= at + size:
@@ -84,7 +104,9 @@ def _unit(random: Random, dwarf: DwarfBuilder, unit: Unit, at: int, size: int, o
     return root
 
 
-def _calls(random: Random, dwarf: DwarfBuilder, around: Die, known: list[Die], base: int, at: int, size: int, depth: int) -> None:
+def _calls(
+    random: Random, dwarf: DwarfBuilder, around: Die, known: list[Die], base: int, at: int, size: int, depth: int
+) -> None:
     if depth > 3 or size < 8:
         return
     if random.random() < 0.2:

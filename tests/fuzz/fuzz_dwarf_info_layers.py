@@ -6,7 +6,7 @@ import numpy as np
 from fuzz_dwarf_info_inputs import CODE_SIZE, CODE_START
 
 from clew.image import Image
-from clew.symbols import SymbolMap, Symbolizer
+from clew.symbols import Symbolizer, SymbolMap
 from clew.symbols.debug_file import DebugFiles
 from clew.symbols.dwarf.info import DebugInfo
 from clew.write.breakpad.dump import dump_symbols

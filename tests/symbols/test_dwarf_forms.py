@@ -107,7 +107,17 @@ def test_forms_are_passed_over(version: int, address_size: int, dwarf64: bool, b
 
 @pytest.mark.parametrize(
     "form",
-    [Form.STRING, Form.STRP, Form.LINE_STRP, Form.STRX, Form.STRX1, Form.STRX2, Form.STRX3, Form.STRX4, Form.GNU_STR_INDEX],
+    [
+        Form.STRING,
+        Form.STRP,
+        Form.LINE_STRP,
+        Form.STRX,
+        Form.STRX1,
+        Form.STRX2,
+        Form.STRX3,
+        Form.STRX4,
+        Form.GNU_STR_INDEX,
+    ],
 )
 @pytest.mark.parametrize("byte_order", ["little", "big"])
 @pytest.mark.parametrize("dwarf64", [False, True])
@@ -138,7 +148,9 @@ def test_forms_of_addresses(form: int, address_size: int, end: str) -> None:
         assert [names(symbols, CODE + at) for at in (3, 4, 15, 16)] == [[], ["f"], ["f"], []]
 
 
-@pytest.mark.parametrize("form", [Form.DATA1, Form.DATA2, Form.DATA4, Form.DATA8, Form.UDATA, Form.SDATA, Form.IMPLICIT_CONST])
+@pytest.mark.parametrize(
+    "form", [Form.DATA1, Form.DATA2, Form.DATA4, Form.DATA8, Form.UDATA, Form.SDATA, Form.IMPLICIT_CONST]
+)
 def test_forms_of_sizes_and_lines(form: int) -> None:
     dwarf = DwarfBuilder(version=5)
     top = root(dwarf.unit())

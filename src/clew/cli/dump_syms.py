@@ -69,7 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cfi", action="store_true", help="leave out the unwind table")
     parser.add_argument("--arch", metavar="NAME", help="what to call the machine, such as x86_64 or arm64")
     parser.add_argument(
-        "--debug", metavar="DIR", action="append", default=[], help="where else debug files are installed; repeatable"
+        "--debug-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        dest="debug",
+        help="where else debug files are installed; repeatable",
     )
     parser.add_argument(
         "-j",

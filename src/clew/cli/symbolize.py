@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from clew.cli.symbolize_input import AddressReader
     from clew.symbols import SourceFrame, Symbolizer
 
-ANYWHERE = "addresses"
 DESCRIPTION = """\
 Prints which functions, files and lines addresses of a file are, in the words of addr2line: its
 options, its output, and its exit codes (0, also for what is unknown; 1 for a file that cannot be
 read). Addresses are hexadecimal, or FUNCTION+OFFSET; without any they are read from standard
-input, one a line, and each is answered at once. The debugging information is looked for where it is installed (see
-`clew doctor`), split DWARF and debuginfod included.
+input, one a line, and each is answered at once. The debugging information is looked for where it
+is installed (see `clew doctor`), split DWARF and debuginfod included.
 
   clew symbolize -e /usr/bin/python3.11 -fip 0x4fa0b5
   clew symbolize -e a.out --json 1139 1145
 """
+
+ANYWHERE = "addresses"
+"""These stand before, between and behind options."""
 
 #: The styles of addr2line. They choose between manglings, which differ anyhow.
 _STYLES = ("auto", "gnu-v3", "java", "gnat", "dlang", "rust")
@@ -51,7 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--basenames", action="store_true", help="files without their directories")
     parser.add_argument("-j", "--section", metavar="NAME", help="addresses are offsets in this section")
     parser.add_argument(
-        "--debug", metavar="DIR", action="append", default=[], help="where else debug files are installed; repeatable"
+        "--debug-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        dest="debug",
+        help="where else debug files are installed; repeatable",
     )
     add_json(parser)
     parser.add_argument("-v", "--version", action="version", version=f"clew {__version__}")
@@ -68,23 +75,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     try:
-        symbols = _open(options)
-        answers = _answers(options, symbols)
+        with _open(options) as symbols:
+            _print(options, symbols)
     except Error as error:
         complain(error)
+        # addr2line's code for all that goes wrong.
         return 1
+    return 0
+
+
+def _print(options: argparse.Namespace, symbols: Symbolizer) -> None:
     from clew.cli.symbolize_input import AddressReader
 
-    with symbols:
-        blocks = _blocks(options.addresses, AddressReader(symbols))
-        if options.json:
-            _print_json(options, answers, [address for block in blocks for address in block])
-        else:
-            for block in blocks:
-                sys.stdout.write(answers.text(block))
-                sys.stdout.flush()
-        report(options.exe, [*symbols.image.problems, *symbols.problems])
-    return 0
+    answers = _answers(options, symbols)
+    blocks = _blocks(options.addresses, AddressReader(symbols))
+    if options.json:
+        _print_json(options, answers, [address for block in blocks for address in block])
+    else:
+        for block in blocks:
+            sys.stdout.write(answers.text(block))
+            sys.stdout.flush()
+    report(options.exe, [*symbols.image.problems, *symbols.problems])
 
 
 def _open(options: argparse.Namespace) -> Symbolizer:

@@ -88,7 +88,7 @@ class Answers:
     def _places(self, given: int) -> Iterable[int]:
         if self._parts is None:
             return (given,)
-        return [start + given for start, size in self._parts if given < size]
+        return [start + given for start, size in self._parts if given < size and start + given < 1 << 64]
 
     def _many(self, places: U64) -> Iterable[str]:
         """The answers for addresses of the file. Those of equal lines and calls are made once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +37,7 @@ class LinkerSymbols:
         addresses = image.section_addresses()
         # Of thread-local storage, .tbss has addresses that are also those of others.
         parts = sorted(
-            (addresses[each.index], addresses[each.index] + each.size)
+            (start := addresses[each.index], min(start + each.size, (1 << 64) - 1))
             for each in image.sections
             if each.allocated and each.size and not each.flags & SHF_TLS
         )
@@ -78,7 +77,7 @@ class LinkerSymbols:
         table = self._tables[which]
         file = self._file(which, symbol)
         if known is not None and known.function is not None:
-            return replace(known, file=file)
+            return SourceFrame(known.function, file, 0, offset=known.offset)
         return SourceFrame(table.name(symbol), file, 0, offset=address - int(table.address[symbol]))
 
     def _file(self, which: int, symbol: int) -> str | None:

@@ -49,6 +49,7 @@ SHF_WRITE: Final = 1 << 0
 SHF_ALLOC: Final = 1 << 1
 SHF_EXECINSTR: Final = 1 << 2
 SHF_INFO_LINK: Final = 1 << 6
+SHF_GROUP: Final = 1 << 9
 SHF_TLS: Final = 1 << 10
 SHF_COMPRESSED: Final = 1 << 11
 

@@ -47,7 +47,7 @@ class Assembler(Assembly):
         self.rows = self.file_limit = 0
         # Hostile files can have functions of many pieces with many inlined calls, and many functions in one place.
         self.visits = 1 << 26
-        self.output = 1 << 20
+        self.output = 1 << 18
         self.exceeded = False
 
     @cython.cfunc

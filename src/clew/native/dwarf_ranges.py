@@ -49,8 +49,8 @@ class RangeReader:
         self.high = empty(256, "u8")
         self.recent = 0
         self.count = 0
-        # A hostile file can name one long list from each of its entries.
-        self.budget = 2 * (len(ranges) + len(rnglists)) + 65536
+        # A hostile file can name one long list from each of its entries. An entry takes 8 bytes or more of .debug_ranges.
+        self.budget = len(ranges) // 4 + 2 * len(rnglists) + 65536
         self.address_size = 8
         self.offset_size = 4
         self.base = 0

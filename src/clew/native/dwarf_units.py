@@ -104,6 +104,7 @@ class UnitTable:
             except Malformed as error:
                 self.report(self.start[unit], str(error))
                 self.end[unit] = self.die[unit]
+                self.version[unit] = 0
 
     @cython.cfunc
     def read(self, cursor: FormCursor):

@@ -2,7 +2,8 @@ from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
 
 cdef class SymbolIndex:
     cdef const uint64_t[::1] address, size, line_address
-    cdef const uint32_t[::1] first_line, end_line, line_size
+    cdef const uint32_t[::1] first_line, end_line, line_size, name, line_file, line, discriminator
+    cdef bint has_discriminators
     cdef uint64_t[::1] bound
     cdef int32_t[::1] owner
     cdef int32_t[::1] above, home

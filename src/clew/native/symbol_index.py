@@ -4,8 +4,11 @@ import cython
 import numpy as np
 
 if cython.compiled:
+    from cython.cimports.clew.native.cursor import WORD
     from cython.cimports.libc.stdint import int32_t, uint16_t, uint32_t, uint64_t
 else:
+    from clew.native.cursor import WORD
+
     uint64_t = uint32_t = uint16_t = int32_t = cython.longlong
 
 from clew.native.columns import empty, full
@@ -28,6 +31,13 @@ class SymbolIndex:
             functions.end_line,
             lines.size,
         )
+        self.has_discriminators = lines.discriminator is not None
+        sources = (
+            functions.name,
+            lines.file,
+            lines.line,
+            lines.discriminator if self.has_discriminators else lines.line,
+        )
         ranges = (
             inlines.range_address,
             inlines.range_size,
@@ -41,6 +51,8 @@ class SymbolIndex:
             columns = tuple(memoryview(column) for column in columns)
             ranges = tuple(memoryview(column) for column in ranges)
             order = memoryview(order)
+            sources = tuple(memoryview(column) for column in sources)
+        self.name, self.line_file, self.line, self.discriminator = sources
         self.address, self.size, self.line_address, self.first_line, self.end_line, self.line_size = columns
         deepest = int(inlines.depth.max(initial=0))
         self.link(ranges[4], ranges[5], ranges[3], deepest)
@@ -229,6 +241,56 @@ class SymbolIndex:
             lines[i] = self.line_at(function, given[i]) if function >= 0 else -1
             inlines[i] = self.inline_at(given[i]) if function >= 0 else -1
         return tuple(np.asarray(result) for result in results)
+
+    def chains(self, addresses, frame, names, files, known, above, otherwise):
+        """What many addresses (u8) stand for: for each a tuple of frames, the innermost first.
+
+        Args:
+            frame: the type of a frame, a NamedTuple of function, file, line, discriminator, whether it was inlined, and the
+                offset in the function.
+            names, files: what the columns refer to.
+            known: what ``above`` gave before.
+            above: gives for an inlined call its name, the frames of the calls around it, and file and line of the outermost.
+            otherwise: gives the frames of an address that is in no function.
+        """
+        given: cython.const[uint64_t][::1] = addresses if cython.compiled else memoryview(addresses)
+        i: cython.size_t
+        at: uint64_t
+        function: cython.Py_ssize_t
+        line: cython.Py_ssize_t
+        inline: cython.Py_ssize_t
+        number: uint32_t
+        source: uint32_t
+        mark: uint32_t
+        make = tuple.__new__
+        result: list = []
+        for i in range(cython.cast(cython.size_t, given.shape[0])):
+            at = given[i]
+            function = self.function_at(at)
+            if function < 0:
+                result.append(otherwise(at))
+                continue
+            line = self.line_at(function, at)
+            inline = self.inline_at(at)
+            number = self.name[function]
+            name = None if number == WORD else names[number]
+            path = None
+            source = mark = 0
+            if line >= 0:
+                number = self.line_file[line]
+                path = None if number == WORD else files[number]
+                source = self.line[line]
+                if self.has_discriminators:
+                    mark = self.discriminator[line]
+            if inline < 0:
+                result.append((make(frame, (name, path, source, mark, False, at - self.address[function])),))
+            else:
+                found = known.get(inline)
+                called, calls, place = above(inline) if found is None else found
+                leaf = make(frame, (called, path, source, mark, True, None))
+                outer = make(frame, (name, place[0], place[1], 0, False, at - self.address[function]))
+                result.append((leaf, *calls, outer))
+        return result
 
     def callers(self):
         """For each inlined call the one around it, or -1 (i4)."""

@@ -8,9 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from clew.errors import Problem
 from clew.image import SymbolTable
 from clew.image.elf import SHN_UNDEF
 from clew.native.dwarf_assemble import Assembler
+from clew.symbols.pieces import own_calls, own_lines
 from clew.symbols.symbol_map import NO_NAME, U32, U64, Functions, Inlines, Lines, Publics, SymbolMap
 
 Indices = npt.NDArray[np.int64]
@@ -23,7 +25,13 @@ NO_PUBLICS = Publics(np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0,
 
 
 def finished(
-    assembler: Assembler, names: list[str], files: Sequence[str], symbols: Linker, *, publics: bool = True
+    assembler: Assembler,
+    names: list[str],
+    files: Sequence[str],
+    symbols: Linker,
+    *,
+    publics: bool = True,
+    problems: list[Problem] | None = None,
 ) -> SymbolMap:
     """The map of all units that the assembler was given.
 
@@ -36,6 +44,7 @@ def finished(
         files: likewise.
         symbols: the linker's.
         publics: whether symbols that are in no function belong to the map.
+        problems: takes what had to be left out.
     """
     address, size, name, first_line, end_line, first_inline, end_inline, orphan = assembler.function_columns()
     real = np.flatnonzero(orphan == 0)
@@ -56,23 +65,31 @@ def finished(
     lone_starts, lone_ends, lone, lone_names = _named(lone_starts, lone_ends, lone, names, symbols)
     real_names = symbols.mangled(starts, name[real], names)
     order = np.argsort(np.concatenate([starts, lone_starts]), kind="stable")
-    start = np.concatenate([starts, lone_starts])[order]
+    start, end = np.concatenate([starts, lone_starts])[order], np.concatenate([ends, lone_ends])[order]
     which = np.concatenate([real, lone])[order]
+    lines, inlines = Lines(*assembler.line_columns()), Inlines(*assembler.inline_columns())
+    changed = np.flatnonzero((start != address[which]) | (end - start != size[which]))
+    first_line, end_line = own_lines(start, end, changed, first_line[which], end_line[which], lines.address)
+    first_inline = first_inline[which]
+    end_inline, too_many = own_calls(changed, first_inline, end_inline[which], assembler.inlines)
+    if too_many and problems is not None:
+        message = "functions are cut into too many parts by others inside them; some calls inlined into them are left out"
+        problems.append(Problem(message, ".debug_info"))
     functions = Functions(
         start,
-        np.concatenate([ends, lone_ends])[order] - start,
+        end - start,
         np.concatenate([real_names, lone_names])[order],
         np.zeros(len(start), np.uint32),
         multiple[which],
-        first_line[which],
-        end_line[which],
-        first_inline[which],
-        end_inline[which],
+        first_line,
+        end_line,
+        first_inline,
+        end_inline,
     )
     return SymbolMap(
         functions,
-        Lines(*assembler.line_columns()),
-        Inlines(*assembler.inline_columns()),
+        lines,
+        inlines,
         _publics(functions, names, symbols.tables) if publics else NO_PUBLICS,
         names,
         files,
@@ -87,14 +104,15 @@ def _longer(real: Indices, size: U64, first: Indices) -> Indices:
     """
     stays = first == np.arange(len(first))
     place = np.arange(len(first))
+    sizes, firsts = size[real].tolist(), first.tolist()
     end = 0
     for i in np.flatnonzero(~stays).tolist():
-        if first[i] == i - 1:
-            end = int(size[real[i - 1]])
-        if size[real[i]] > end:
-            end, stays[i] = int(size[real[i]]), True
-        # Behind what is longer.
-        place[i] = 2 * first[i] - i
+        if firsts[i] == i - 1:
+            end = sizes[i - 1]
+        if sizes[i] > end:
+            end, stays[i] = sizes[i], True
+            # Behind what is longer.
+            place[i] = 2 * firsts[i] - i
     ordered: Indices = real[stays][np.lexsort((place[stays], first[stays]))]
     return ordered
 

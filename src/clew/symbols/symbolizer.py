@@ -60,6 +60,7 @@ class Symbolizer:
         self.places = Places.default() if places is None else places
         self.files = find_debug_information(image, self.places) if files is None else files
         self._discriminators = discriminators
+        self._left_out: list[Problem] = []
         self._units: dict[tuple[int, ...], Lookup] = {}
 
     @classmethod
@@ -128,7 +129,7 @@ class Symbolizer:
     @property
     def problems(self) -> list[Problem]:
         """What was wrong with the DWARF, as far as it was read."""
-        return [] if self.info is None else self.info.problems
+        return [] if self.info is None else [*self.info.problems, *dict.fromkeys(self._left_out)]
 
     def lookup(self, address: int) -> tuple[SourceFrame, ...]:
         """What an address of the file stands for, the innermost function first; empty where nothing is known."""
@@ -162,7 +163,7 @@ class Symbolizer:
         if info is None:
             return finished(assembler, [], [], self._linker)
         info.read_all(assembler, progress)
-        return finished(assembler, info.names, info.files, self._linker)
+        return finished(assembler, info.names, info.files, self._linker, problems=self._left_out)
 
     @cached_property
     def _whole_lookup(self) -> Lookup:

@@ -63,7 +63,7 @@ class DebugInfo:
         # What several skeletons share is read once.
         self._splits_read: WeakKeyDictionary[DwarfSections, tuple[UnitTable, dict[int, int]]] = WeakKeyDictionary()
         self._sections = sections = DwarfSections(image)
-        self._split_budget = 2 * len(sections.ranges) + 65536
+        self._split_budget = len(sections.ranges) // 4 + 65536
         sections.refuse_stabs()
         self._supplement = None if supplement is None else DwarfSections(supplement)
         self._code = code_ranges(image)

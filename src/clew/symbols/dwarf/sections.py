@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from clew.errors import Error, Problem
 from clew.image import Image
+from clew.image.elf import ET_REL, SHF_GROUP
 
 _EMPTY = memoryview(b"")
 
@@ -44,6 +45,8 @@ class DwarfSections:
             return _EMPTY
         try:
             data = memoryview(section.data_at_layout)
+            if short == "info" and self.image.e_type == ET_REL:
+                data = self._all_info(name, data)
         except Error as error:
             self.problems.append(Problem(error.message, section=name, offset=error.offset))
             return _EMPTY
@@ -54,6 +57,15 @@ class DwarfSections:
             return data if short in ("str", "line_str") else _EMPTY
         offset, size = self._parts[name]
         return data[offset : offset + size]
+
+    def _all_info(self, name: str, only: memoryview) -> memoryview:
+        """All ``.debug_info`` of an object file, which has one more for each type that other files may have too (DWARF 5,
+        E.2). They go last: what refers from one unit to another counts from the one that is in no group."""
+        found = [each for each in self.image.sections if each.has_data and each.name == name]
+        if len(found) <= 1:
+            return only
+        found.sort(key=lambda each: each.flags & SHF_GROUP)
+        return memoryview(b"".join(each.data_at_layout for each in found))
 
     @cached_property
     def info(self) -> memoryview:
