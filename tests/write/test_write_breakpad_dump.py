@@ -149,7 +149,18 @@ def test_compressed_debugging_information(compression: str, tmp_path: Path) -> N
     plain = records(compiled(tmp_path, "-gz=none"))
     if compression == "zstd":
         pytest.importorskip("zstandard")
-    path = compiled(tmp_path, f"-gz={compression}")
+    # Not by the compiler, which may know fewer of them.
+    result = subprocess.run(
+        ["objcopy", f"--compress-debug-sections={compression}", "a.out", "compressed"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if result.returncode:
+        pytest.skip(f"objcopy does not know {compression}: {result.stderr.strip()}")
+    path = tmp_path / "compressed"
     with Image.open(path) as image:
         assert any(section.compressed for section in image.sections)
     assert records(path) == plain

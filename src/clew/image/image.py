@@ -112,6 +112,7 @@ class Image:
         """Let go of contents that were expanded or relocated; they are made again when they are asked for."""
         for section in self._sections or ():
             section.forget()
+        self.source.release()
 
     def __enter__(self) -> Image:
         return self

@@ -146,6 +146,7 @@ class Section:
                 error.file, error.section = self._owner.source.name, self.name
                 raise
             self._expanded = memoryview(data)
+            self._owner.source.release(self.offset, self.size)
         return self._expanded
 
     @property

@@ -61,6 +61,15 @@ class Source:
             end = min(end, self._ranges[index][1]) if index >= 0 else 0
         return self._view[offset : max(offset, end)]
 
+    def release(self, offset: int = 0, size: int | None = None) -> None:
+        """Let the pages of a mapped file go that are not needed for now: they come back when somebody looks at them."""
+        advise = getattr(self._map, "madvise", None)
+        first = offset + -offset % mmap.PAGESIZE
+        last = self.size if size is None else min(offset + size, self.size)
+        if advise is not None and first < last:
+            with contextlib.suppress(OSError, ValueError):
+                advise(mmap.MADV_DONTNEED, first, last - first)
+
     def close(self) -> None:
         """Let go of the file. Views handed out before stay valid, and keep the mapping alive until they are gone."""
         self._view = None

@@ -33,15 +33,15 @@ class Assembler(Assembly):
     """Takes units, one after the other, and fills the columns of a :class:`clew.symbols.SymbolMap`.
 
     Args:
-        discriminators: whether lines keep theirs.
+        discriminators, most: as in :class:`Assembly`.
 
     Attributes:
         functions, lines, inlines, ranges: how many there are so far.
         exceeded: whether something was left out of the unit that was added last, because it was far too much.
     """
 
-    def __init__(self, discriminators=False):
-        Assembly.__init__(self, discriminators)
+    def __init__(self, discriminators=False, most=0):
+        Assembly.__init__(self, discriminators, most)
         self.emitted = empty(64, "u4")
         self.natural = empty(0, "u4")
         self.rows = self.file_limit = 0

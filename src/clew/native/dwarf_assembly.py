@@ -10,6 +10,9 @@ else:
 
 from clew.native.columns import empty, enlarged
 
+#: Lines that room is made for from the beginning.
+_MOST_ROOM = 1 << 22
+
 
 @cython.cclass
 class Assembly:
@@ -17,12 +20,13 @@ class Assembly:
 
     Args:
         discriminators: whether lines keep theirs.
+        most: how many lines there may be, at most: room that is not used takes no memory, and copies are saved.
 
     Attributes:
         functions, lines, inlines, ranges: how many there are so far.
     """
 
-    def __init__(self, discriminators=False):
+    def __init__(self, discriminators=False, most=0):
         self.discriminators = discriminators
         self.functions = self.lines = self.inlines = self.ranges = 0
         self.f_address = empty(64, "u8")
@@ -33,11 +37,12 @@ class Assembly:
         self.f_first_inline = empty(64, "u4")
         self.f_end_inline = empty(64, "u4")
         self.f_orphan = empty(64, "u1")
-        self.l_address = empty(256, "u8")
-        self.l_size = empty(256, "u4")
-        self.l_line = empty(256, "u4")
-        self.l_file = empty(256, "u4")
-        self.l_discriminator = empty(256 if discriminators else 0, "u4")
+        room = max(256, min(most, _MOST_ROOM))
+        self.l_address = empty(room, "u8")
+        self.l_size = empty(room, "u4")
+        self.l_line = empty(room, "u4")
+        self.l_file = empty(room, "u4")
+        self.l_discriminator = empty(room if discriminators else 0, "u4")
         self.i_depth = empty(64, "u2")
         self.i_name = empty(64, "u4")
         self.i_file = empty(64, "u4")

@@ -158,10 +158,10 @@ class Symbolizer:
         Args:
             progress: is called now and then with how many units of DWARF are done.
         """
-        assembler = Assembler(self._discriminators)
         info = self.info
         if info is None:
-            return finished(assembler, [], [], self._linker)
+            return finished(Assembler(), [], [], self._linker)
+        assembler = Assembler(self._discriminators, info.line_bound)
         info.read_all(assembler, progress)
         return finished(assembler, info.names, info.files, self._linker, problems=self._left_out)
 

@@ -109,6 +109,11 @@ class DebugInfo:
             found.append(Problem(f"the split DWARF of {min(missing)}{more} was not found", ".debug_info"))
         return found
 
+    @property
+    def line_bound(self) -> int:
+        """How many lines there are at most: each takes a byte of ``.debug_line`` or more."""
+        return len(self._sections.line)
+
     def read(self, unit: int, assembler: Assembler) -> None:
         """Adds the functions of a unit."""
         if self._reader.has_code(unit) and self._reader.is_skeleton(unit) and self._read_split(unit, assembler):
@@ -121,7 +126,13 @@ class DebugInfo:
         Args:
             progress: is called now and then with how many units are done.
         """
-        for unit in self._reader.read_all(assembler, progress):
+
+        def advance(done: int) -> None:
+            # Of a file that is mapped and not compressed, what was read would stay in memory.
+            self.image.source.release()
+            progress(done)
+
+        for unit in self._reader.read_all(assembler, advance):
             self.read(unit, assembler)
             progress(unit)
 

@@ -45,7 +45,7 @@ class DwarfSections:
             return _EMPTY
         try:
             data = memoryview(section.data_at_layout)
-            if short == "info" and self.image.e_type == ET_REL:
+            if short == "info" and self.image.type == ET_REL:
                 data = self._all_info(name, data)
         except Error as error:
             self.problems.append(Problem(error.message, section=name, offset=error.offset))
