@@ -241,8 +241,12 @@ def test_functions_inside_what_has_no_code() -> None:
     inlined(abstract, abstract, CODE, 4, 1)
     function(abstract.child(Tag.STRUCTURE_TYPE), CODE + 8, 8, name="method")
     function(top.child(Tag.NAMESPACE).child(Tag.CLASS_TYPE), CODE + 16, 8, name="member")
+    # With a sibling, which may not be followed: GCC has the methods of classes that are local to inlined functions so.
+    local = abstract.child(Tag.LEXICAL_BLOCK).child(Tag.STRUCTURE_TYPE)
+    function(local, CODE + 24, 8, name="local")
+    local.add(At.SIBLING, Form.REF4, abstract.child(Tag.VARIABLE))
     with built(dwarf) as symbols:
-        assert at(symbols, 0, 8, 16) == [[], ["method"], ["member"]]
+        assert at(symbols, 0, 8, 16, 24) == [[], ["method"], ["member"], ["local"]]
 
 
 def test_types_are_leapt_over_by_their_siblings() -> None:

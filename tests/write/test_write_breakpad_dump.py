@@ -128,7 +128,12 @@ def compiled(root: Path, *options: str) -> Path:
     """A program of the source above."""
     (root / "a.cc").write_text(SOURCE)
     result = subprocess.run(
-        ["g++", "-O2", "-g", *options, "-o", "a.out", "a.cc"], cwd=root, capture_output=True, text=True, timeout=60, check=False
+        ["g++", "-O2", "-g", *options, "-o", "a.out", "a.cc"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     if result.returncode:
         pytest.skip(f"g++ does not know {options}: {result.stderr.splitlines()[-1]}")
@@ -179,7 +184,16 @@ def test_what_dwz_took_out_of_several_files(version: int, tmp_path: Path) -> Non
         plain.append(records(path))
         shutil.copy(path, tmp_path / f"{name}.out")
     result = subprocess.run(
-        ["dwz", "-m", "common.dwz", "-M", str(tmp_path / "common.dwz"), "-5" if version == 5 else "-q", "one.out", "two.out"],
+        [
+            "dwz",
+            "-m",
+            "common.dwz",
+            "-M",
+            str(tmp_path / "common.dwz"),
+            "-5" if version == 5 else "-q",
+            "one.out",
+            "two.out",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -195,7 +209,9 @@ def test_what_dwz_took_out_of_several_files(version: int, tmp_path: Path) -> Non
 
 
 @needs_gcc
-@pytest.mark.parametrize("options", [(), ("-fdebug-types-section",), ("-gdwarf-4",), ("-gdwarf-4", "-fdebug-types-section")])
+@pytest.mark.parametrize(
+    "options", [(), ("-fdebug-types-section",), ("-gdwarf-4",), ("-gdwarf-4", "-fdebug-types-section")]
+)
 def test_object_files(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(SOURCE)
     subprocess.run(["g++", "-O2", "-g", *options, "-c", "a.cc"], cwd=tmp_path, timeout=60, check=True)

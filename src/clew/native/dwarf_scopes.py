@@ -117,7 +117,8 @@ class ScopeWalker:
         found: cython.Py_ssize_t
         role: uint8_t
         level: int32_t
-        # What the entries at each depth are inside of: the level of the next inlined call, or -1 outside of any code.
+        # What the entries at each depth are inside of: the level of the next inlined call; -1 outside of functions, -2 in one
+        # without code.
         self.context[0] = -1
         # How many functions each depth is inside of.
         self.around[0] = 0
@@ -137,12 +138,15 @@ class ScopeWalker:
             if role == _FUNCTION:
                 self.nest[self.count] = self.around[depth]
                 level = self.read_scope(cursor, abbrevs, found, entry, 0)
+                if level < 0:
+                    level = -2
             elif role == _INLINED and level >= 0:
                 # Its function is the innermost one around it.
                 self.nest[self.count] = self.around[depth] - 1
                 level = self.read_scope(cursor, abbrevs, found, entry, level)
-            elif role == _TYPE and level < 0 and abbrevs.sibling[found]:
-                # Compilers that link siblings put no code into types outside of functions.
+            elif role == _TYPE and level == -1 and abbrevs.sibling[found]:
+                # Compilers that link siblings put no code into types outside of functions. Inside they do: the methods of a
+                # class that is local to a function may have code where that function, inlined everywhere, has none.
                 self.pass_over(cursor, abbrevs, found, True)
                 continue
             else:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clew.symbols.names import FileNames, Name, SymbolSource
     from clew.symbols.perf_map import PerfMap
     from clew.symbols.split_file import find_split_file, find_split_package
+    from clew.symbols.sym_file import SymbolFile
     from clew.symbols.symbol_map import SymbolMap
     from clew.symbols.symbol_store import find_symbol_file
     from clew.symbols.symbolizer import Symbolizer
@@ -62,6 +63,7 @@ _HOMES = {
         "find_split_file",
         "find_split_package",
     ),
+    "clew.symbols.sym_file": ("SymbolFile",),
     "clew.symbols.symbol_map": ("SymbolMap",),
     "clew.symbols.symbol_store": ("find_symbol_file",),
     "clew.symbols.symbolizer": ("Symbolizer",),
@@ -80,6 +82,7 @@ __all__ = [
     "PerfMap",
     "Places",
     "SourceFrame",
+    "SymbolFile",
     "SymbolMap",
     "SymbolSource",
     "Symbolizer",

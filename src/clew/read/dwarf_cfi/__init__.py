@@ -3,6 +3,7 @@
 Three layers, each public and lazily iterable: entries (CIEs and FDEs), their instructions, and the rows that the instructions
 make. A :class:`~clew.table.Table` of all rows comes from the compiled core.
 
+>>> from clew.read.dwarf_cfi import CfiSection
 >>> from clew.testing import CfiBuilder, Cfa
 >>> cfi = CfiBuilder(address=0x2000)
 >>> cie = cfi.cie(instructions=[Cfa.def_cfa(7, 8), Cfa.offset(16, 1)])
