@@ -115,6 +115,7 @@ def test_lists_that_cannot_be_read_cost_their_function_alone() -> None:
     wrong = [
         ranged(top, (At.RANGES, Form.SEC_OFFSET, 0x7FFFFFFF), "beyond"),
         ranged(top, (At.RANGES, Form.RNGLISTX, 0x7FFFFFFF), "no such list"),
+        ranged(top, (At.RANGES, Form.RNGLISTX, 2), "the first behind the last"),
         ranged(top, (At.RANGES, Form.RNGLISTX, cut), "cut"),
         top.child(Tag.SUBPROGRAM, (At.LOW_PC, Form.ADDRX, bytes((9,))), (At.HIGH_PC, Form.DATA1, 8)),
     ]
@@ -123,6 +124,19 @@ def test_lists_that_cannot_be_read_cost_their_function_alone() -> None:
         assert functions(symbols.whole) == [(CODE, 4, "kept")]
         assert [problem.offset for problem in symbols.problems] == [die.offset for die in wrong]
         assert {problem.section for problem in symbols.problems} == {".debug_info"}
+
+
+def test_lists_of_a_unit_that_does_not_say_where_they_begin() -> None:
+    for dwarf64 in (False, True):
+        dwarf = DwarfBuilder(version=5, dwarf64=dwarf64)
+        listed = dwarf.range_list([Rle.start_length(CODE, 4)])
+        ranged(root(dwarf.unit()), (At.RANGES, Form.RNGLISTX, listed), "f")
+        # Where no list of lists can be.
+        other = root(dwarf.unit(), (At.RNGLISTS_BASE, Form.SEC_OFFSET, 3), low=CODE + 0x80, size=8)
+        odd = ranged(other, (At.RANGES, Form.RNGLISTX, listed), "g")
+        with built(dwarf) as symbols:
+            assert functions(symbols.whole) == [(CODE, 4, "f")]
+            assert [problem.offset for problem in symbols.problems] == [odd.offset]
 
 
 # Names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from walking import CODE, STACK, pcs, target, walk, words
 
-from clew.arch import machine_for
+from clew.arch import machine_for, machine_named
 from clew.image import Image
 from clew.read.frames import read_table
 from clew.table import AtCfa, Expression, IsExpression, RegisterPlus, Rule, SameValue, Signing, Table, Undefined
@@ -207,3 +207,22 @@ def test_a_machine_that_clew_does_not_know_ends_with_a_reason() -> None:
     it = target(machine, {STACK: words(machine, CODE + 40)}, [(CODE, CODE + 8, rule)])
     stack = walk(it, CODE, {"r3": STACK})
     assert (pcs(stack), stack.end) == ([CODE, CODE + 40], End.NO_RULE)
+
+
+def test_a_return_address_in_a_register_of_the_cies_choice() -> None:
+    """``call t0, __riscv_save_0`` (libgcc, config/riscv/save-restore.S): the CIE names t0, and no rule mentions it."""
+    riscv = machine_named("riscv64")
+    t0, sp = riscv.register_number("t0"), riscv.stack_pointer
+    assert t0 is not None
+    rows = [
+        (CODE, CODE + 0x10, Rule(RegisterPlus(sp, 0), (), t0, False)),
+        (
+            CODE + 0x20,
+            CODE + 0x30,
+            Rule(RegisterPlus(sp, 16), ((riscv.return_address, Undefined()),), riscv.return_address),
+        ),
+    ]
+    start = {"sp": STACK, "t0": CODE + 0x28, "ra": 0x1234}
+    stack = walk(target("riscv64", {STACK: bytes(64)}, rows), CODE + 4, start)
+    assert pcs(stack) == [CODE + 4, CODE + 0x28]
+    assert stack.end is End.ENTRY

@@ -64,10 +64,10 @@ def built() -> bytes:
     return elf.build()
 
 
-def dumped(data: bytes, **options: bool) -> Dump:
+def dumped(data: bytes, *, inlines: bool = True) -> Dump:
     image = Image.from_bytes(data)
     with Symbolizer(image, DebugFiles(image, image)) as symbols:
-        return dump_symbols(symbols, **options)
+        return dump_symbols(symbols, inlines=inlines)
 
 
 def test_a_whole_file_of_records() -> None:

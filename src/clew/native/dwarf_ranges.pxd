@@ -11,7 +11,6 @@ cdef class RangeReader:
     cdef public int64_t budget
     cdef public int address_size, offset_size
     cdef public uint64_t base, addr_base, rnglists_base, ranges_base
-    cdef public bint split
     cdef uint64_t address(self, uint64_t index) except? -1
     cdef Py_ssize_t code_at(self, uint64_t address) except -2
     cdef int add(self, uint64_t low, uint64_t high) except -1

@@ -34,7 +34,6 @@ class RangeReader:
         budget: entries of lists that may still be read.
         address_size, offset_size, base, addr_base, rnglists_base, ranges_base: the unit's, set by whoever reads one.
             ``base`` is its DW_AT_low_pc.
-        split: whether the unit stands in a ``.dwo`` file, whose list of lists has no base attribute.
     """
 
     def __init__(self, ranges, rnglists, addresses, big, code_start, code_end):
@@ -55,7 +54,6 @@ class RangeReader:
         self.offset_size = 4
         self.base = 0
         self.addr_base = self.rnglists_base = self.ranges_base = 0
-        self.split = False
 
     def clear(self):
         """Forgets the ranges so far."""
@@ -184,10 +182,14 @@ class RangeReader:
         cursor: Cursor = self.rnglists
         base: uint64_t = self.rnglists_base
         value: uint64_t
-        if self.split and base == 0:
-            # Behind the only header (DWARF 5, 7.28), whose length tells which DWARF it is.
+        if base == 0:
+            # Behind the first header (DWARF 5, 7.28), whose length tells which DWARF it is.
             base = 20 if self.offset_size == 8 else 12
-        if index > cursor.end or base > cursor.end:
+        if base < 12 or base > cursor.end:
+            raise Malformed("no list of range lists is there")
+        # The header's last field, offset_entry_count.
+        cursor.pos = base - 4
+        if index >= cursor.fixed(4):
             raise Malformed("an index of .debug_rnglists beyond its end")
         cursor.pos = base + index * self.offset_size
         value = cursor.fixed(self.offset_size)

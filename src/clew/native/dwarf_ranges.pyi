@@ -11,7 +11,6 @@ class RangeReader:
     addr_base: int
     rnglists_base: int
     ranges_base: int
-    split: bool
     def __init__(
         self,
         ranges: Buffer,

@@ -189,7 +189,6 @@ class DebugInfo:
             names.set_base(part, (root[_STRING_BASE] or (0, behind))[1])
             ranges = self._ranges(sections)
             reader.set_bases(unit, ranges)
-            ranges.split = True
             ranges.offset_size = header[3]
             # One list may not be named over and over from different units.
             ranges.budget = self._split_budget
