@@ -296,7 +296,9 @@ def test_as_a_coprocess(program: Path) -> None:
             read = b""
             while read.count(b"\n") < 2:
                 assert select.select([process.stdout], [], [], 60)[0]
-                read += os.read(process.stdout.fileno(), 4096)
+                more = os.read(process.stdout.fileno(), 4096)
+                assert more, "it has ended"
+                read += more
             known = f"{name}\nshapes.c:".encode()
             assert read == b"??\n??:0\n" if name == "nothing" else read.startswith(known)
         process.stdin.write(b"main")

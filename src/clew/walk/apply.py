@@ -70,12 +70,11 @@ def apply(here: Here, rule: Rule, trust: Trust, cfa: int | None = None) -> Calle
         reason = failed[column]
         return Stop(reason.end, reason.detail, cfa, rule)
     if column not in named and machine.default(column) is Default.UNKNOWN:
-        if column not in (machine.return_address, machine.program_counter) and column in here.registers:
-            # Helpers of compilers are called with the return address in a register of their own choice, which the CIE names:
-            # t0 of RISC-V's __riscv_save_0, x15 of AArch64's out-of-line code. No rule says that it stays there.
-            registers[column] = here.registers[column]
-    if column not in registers and column not in named and machine.default(column) is Default.UNKNOWN:
-        return Stop(End.BAD_RULE, f"the rule does not say where the return address ({name}) is", cfa, rule)
+        if column in (machine.return_address, machine.program_counter) or column not in here.registers:
+            return Stop(End.BAD_RULE, f"the rule does not say where the return address ({name}) is", cfa, rule)
+        # Helpers of compilers are called with the return address in a register of their own choice, which the CIE names: t0
+        # of RISC-V's __riscv_save_0, x15 of AArch64's out-of-line code. No rule says that it stays there.
+        registers[column] = here.registers[column]
     if column not in registers:
         return Stop(End.UNKNOWN_REGISTER, f"the return address is in {name}, which is unknown", cfa, rule)
     value = registers[column]
