@@ -174,7 +174,7 @@ def mutated(random: Random, blob: bytes, other: bytes) -> bytes:
                 data[at : at + len(piece)] = piece
             case 6:
                 begin = random.randrange(size)
-                piece = data[begin : begin + random.randrange(1, 2 * _CHUNK)][: size - at]
+                piece = bytes(data[begin : begin + random.randrange(1, 2 * _CHUNK)])[: size - at]
                 data[at : at + len(piece)] = piece
             case 7:
                 length = min(random.randrange(1, _CHUNK), size - at)

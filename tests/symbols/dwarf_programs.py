@@ -13,17 +13,17 @@ SIZE = 0x100
 Frame = tuple[str | None, str | None, int]
 
 
-def symbolizer(data: bytes, *, alternate: bytes | None = None, package: bytes | None = None) -> Symbolizer:
+def symbolizer(data: bytes, *, alternate: bytes | None = None) -> Symbolizer:
     """The symboliser of a file in memory, which looks nowhere else."""
     image = Image.from_bytes(data)
     other = None if alternate is None else Image.from_bytes(alternate)
     return Symbolizer(image, DebugFiles(image, image, other))
 
 
-def built(dwarf: DwarfBuilder, *, alternate: bytes | None = None, size: int = SIZE) -> Symbolizer:
+def built(dwarf: DwarfBuilder, *, size: int = SIZE) -> Symbolizer:
     """The same of what a builder built, with code from :data:`CODE` on."""
     machine = 62 if dwarf.address_size == 8 else 3
-    return symbolizer(dwarf.elf(code=[(CODE, bytes(size))], machine=machine), alternate=alternate)
+    return symbolizer(dwarf.elf(code=[(CODE, bytes(size))], machine=machine))
 
 
 def frames(found: tuple[SourceFrame, ...]) -> list[Frame]:
@@ -41,6 +41,11 @@ def asked(symbols: Symbolizer, address: int) -> list[Frame]:
 def names(symbols: Symbolizer, address: int) -> list[str | None]:
     """The names of the functions at an address, the innermost first."""
     return [frame[0] for frame in asked(symbols, address)]
+
+
+def at(symbols: Symbolizer, *places: int) -> list[list[str | None]]:
+    """The names at some bytes of the code."""
+    return [names(symbols, CODE + place) for place in places]
 
 
 def functions(symbols: SymbolMap) -> list[tuple[int, int, str | None]]:

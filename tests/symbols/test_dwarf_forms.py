@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from dwarf_programs import CODE, asked, built, function, inlined, names, root
+from dwarf_programs import CODE, asked, built, function, inlined, names, root, symbolizer
 
 from clew.image import Image
 from clew.testing.cfi_instructions import ByteOrder, uleb
 from clew.testing.dwarf import AbbrevTable, At, Attribute, DwarfBuilder, Form, Rle, Tag, UnitType
+from clew.testing.elf import ElfBuilder
 
 #: Nobody reads this attribute, so that each form has to be passed over.
 _UNKNOWN = 0x2FFF
@@ -202,8 +203,6 @@ def test_forms_of_the_supplementary_file(form: int, string_form: int, dwarf64: b
     function(top, CODE, 8, (At.ABSTRACT_ORIGIN, form, abstract))
     function(top, CODE + 8, 8, (At.NAME, string_form, "from there"))
     data = dwarf.elf(code=[(CODE, bytes(64))])
-    from dwarf_programs import symbolizer
-
     with symbolizer(data, alternate=supplement.elf()) as symbols:
         assert names(symbols, CODE) == ["_Z6sharedv"]
         assert names(symbols, CODE + 8) == ["from there"]
@@ -237,10 +236,6 @@ def test_forms_that_nobody_has_defined(form: int) -> None:
     abbrev = bytearray(sections[".debug_abbrev"])
     assert abbrev[3:5] == bytes((At.NAME, Form.STRING))
     abbrev[3:5] = bytes((At.NAME,)) + uleb(form)
-    from dwarf_programs import symbolizer
-
-    from clew.testing.elf import ElfBuilder
-
     shift = len(abbrev) - len(sections[".debug_abbrev"])
     info = bytearray(sections[".debug_info"])
     second = dwarf.units[1].offset
@@ -282,8 +277,6 @@ def test_a_bad_table_leaves_the_next_one_alone() -> None:
     good = uleb(_UNKNOWN) + bytes((Form.DATA1,))
     assert data.count(good) == 1
     with_damage = data.replace(good, uleb(_UNKNOWN) + b"\x02")
-    from dwarf_programs import symbolizer
-
     with symbolizer(with_damage) as symbols:
         assert names(symbols, CODE + 0x40) == ["kept"]
         assert [problem.offset for problem in symbols.problems] == [0]

@@ -275,20 +275,21 @@ class ScopeWalker:
                 call_line = abbrevs.value(cursor, spec)
             else:
                 cursor.pass_over(abbrevs.form[spec])
-        try:
-            if list_form:
-                self.ranges.read_list(list_form, list_at, cursor.version)
-            elif low_form and high_form:
-                low = self.address(low_form, low)
-                # The end in DWARF 2 and 3, later also a number of bytes.
-                if high_form == 0x01 or is_index(high_form):
-                    high = self.address(high_form, high)
+        if not list_form and low_form == 0x01 and high_form and not is_index(high_form):
+            # The end in DWARF 2 and 3, later also a number of bytes.
+            self.ranges.add(low, high if high_form == 0x01 else (low + high) & _NONE)
+        elif list_form or (low_form and high_form):
+            try:
+                if list_form:
+                    self.ranges.read_list(list_form, list_at, cursor.version)
                 else:
-                    high = (low + high) & _NONE
-                self.ranges.add(low, high)
-        except Malformed as error:
-            self.ranges.count = self.first_range[n]
-            self.report(entry, f"its ranges cannot be read: {error}")
+                    low = self.address(low_form, low)
+                    high = self.address(high_form, high)
+                    is_end: cython.bint = high_form == 0x01 or is_index(high_form)
+                    self.ranges.add(low, high if is_end else (low + high) & _NONE)
+            except Malformed as error:
+                self.ranges.count = self.first_range[n]
+                self.report(entry, f"its ranges cannot be read: {error}")
         if self.ranges.count == self.first_range[n]:
             # Nothing, or nothing that was linked. Calls inside an inlined call without code are as if it were not there.
             return level if level > 0 else -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -65,10 +66,12 @@ class Lookup:
 
     Args:
         symbols: the map.
+        otherwise: what gives the frames of an address that is in no function; by default the map's symbols of the linker.
     """
 
-    def __init__(self, symbols: SymbolMap) -> None:
+    def __init__(self, symbols: SymbolMap, otherwise: Callable[[int], tuple[SourceFrame, ...]] | None = None) -> None:
         self.symbols = symbols
+        self._otherwise = self._public if otherwise is None else otherwise
         self._calls: dict[int, tuple[str | None, tuple[SourceFrame, ...], tuple[str | None, int]]] = {}
 
     @cached_property
@@ -85,7 +88,7 @@ class Lookup:
             return ()
         function, line, inline = self._index.find(address)
         if function < 0:
-            return self._public(address)
+            return self._otherwise(address)
         return self._chain(address, function, line, inline)
 
     def find(self, addresses: U64) -> Found:
@@ -100,7 +103,7 @@ class Lookup:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return self._index.chains(given, SourceFrame, names, files, self._calls, self._calls_above, self._public)
+            return self._index.chains(given, SourceFrame, names, files, self._calls, self._calls_above, self._otherwise)
         finally:
             if collecting:
                 gc.enable()

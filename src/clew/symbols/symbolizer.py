@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ import numpy as np
 from clew.errors import Problem
 from clew.image import Image, SymbolTable
 from clew.native.dwarf_assemble import Assembler
-from clew.symbols.assembled import NO_PUBLICS, Linker, finished
+from clew.symbols.assembled import Linker, finished
 from clew.symbols.debug_file import DebugFiles, find_debug_information
 from clew.symbols.debug_places import Places
 from clew.symbols.dwarf.info import DebugInfo, silent
@@ -144,8 +143,7 @@ class Symbolizer:
         """:meth:`lookup` of many addresses (uint64). From some hundred on, the whole file is read."""
         if "whole" not in self.__dict__ and len(addresses) < 256:
             return [self.lookup(address) for address in addresses.tolist()]
-        found = self._whole_lookup.frames_of(addresses)
-        return [frames or self._symbol(address) for frames, address in zip(found, addresses.tolist(), strict=True)]
+        return self._whole_lookup.frames_of(addresses)
 
     @cached_property
     def whole(self) -> SymbolMap:
@@ -170,7 +168,7 @@ class Symbolizer:
         from clew.symbols.lookup import Lookup
 
         # Symbols are looked up as :meth:`lookup` does it: they end where they say.
-        return Lookup(replace(self.whole, publics=NO_PUBLICS))
+        return Lookup(self.whole, self._symbol)
 
     def forget(self) -> None:
         """Lets go of the bytes of the DWARF, which are read again when they are asked for; maps stay as they are."""
