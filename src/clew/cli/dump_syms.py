@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from clew.symbols import Places
     from clew.write.breakpad.dump import Dump
 
-NAME = "dump-syms"
-HELP = "Breakpad symbol files: names, lines, inlined calls and unwind tables"
 DESCRIPTION = """\
 Writes what a crash reporter needs to know of a binary: functions, source lines, inlined calls,
 symbols of the linker, and how to unwind at each instruction. The debugging information is looked
