@@ -6,6 +6,7 @@ import numpy as np
 from fuzz_dwarf_info_inputs import CODE_SIZE, CODE_START
 
 from clew.image import Image
+from clew.native.dwarf_assemble import Assembler
 from clew.symbols import Symbolizer, SymbolMap
 from clew.symbols.debug_file import DebugFiles
 from clew.symbols.dwarf.info import DebugInfo
@@ -31,7 +32,7 @@ def read_everything(blob: bytes) -> None:
         at_once = symbols._whole_lookup.frames_of(inside)
         for problem in symbols.problems:
             str(problem)
-        if symbols.info is not None and not symbols.problems and _within_claims(symbols.info, symbols.whole):
+        if symbols.info is not None and not symbols.problems and _within_claims(symbols.info):
             for address, lazy, whole in zip(inside.tolist(), one_by_one, at_once, strict=False):
                 assert (whole or symbols._symbol(address)) == lazy, hex(address)
         text = b"".join(dump_symbols(symbols, cfi=False).text())
@@ -58,16 +59,19 @@ def check_map(symbols: SymbolMap) -> None:
         assert (address[1:] >= address[:-1] + size[:-1]).all()
 
 
-def _within_claims(info: DebugInfo, symbols: SymbolMap) -> bool:
-    """Whether all functions are where their units say that they have code: the others are only found by reading all."""
-    starts, ends, _, wordless = info.claims
+def _within_claims(info: DebugInfo) -> bool:
+    """Whether each unit has its functions where it says that it has code: others are only found by reading all units."""
+    starts, ends, owners, wordless = info.claims
     if wordless:
         return False
-    covered = np.zeros(CODE_SIZE + 1, bool)
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        covered[max(start - CODE_START, 0) : max(end - CODE_START, 0)] = True
-    for start, size in zip(symbols.functions.address.tolist(), symbols.functions.size.tolist(), strict=True):
-        if not covered[start - CODE_START : start + size - CODE_START].all():
-            return False
-    # Where two units claim the same, one may have a function where the other claims nothing.
-    return bool((starts[1:] >= ends[:-1]).all())
+    for unit in range(info.unit_count):
+        claimed = np.zeros(CODE_SIZE, bool)
+        for start, end in zip(starts[owners == unit].tolist(), ends[owners == unit].tolist(), strict=True):
+            claimed[start - CODE_START : end - CODE_START] = True
+        assembler = Assembler()
+        info.read(unit, assembler)
+        address, size = assembler.function_columns()[:2]
+        for start, length in zip(address.tolist(), size.tolist(), strict=True):
+            if not claimed[start - CODE_START : start + length - CODE_START].all():
+                return False
+    return True

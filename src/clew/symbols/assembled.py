@@ -73,7 +73,9 @@ def finished(
     first_inline = first_inline[which]
     end_inline, too_many = own_calls(changed, first_inline, end_inline[which], assembler.inlines)
     if too_many and problems is not None:
-        message = "functions are cut into too many parts by others inside them; some calls inlined into them are left out"
+        message = (
+            "functions are cut into too many parts by others inside them; some calls inlined into them are left out"
+        )
         problems.append(Problem(message, ".debug_info"))
     functions = Functions(
         start,
