@@ -263,12 +263,18 @@ class SymbolIndex:
         source: uint32_t
         mark: uint32_t
         make = tuple.__new__
-        result: list = []
-        for i in range(cython.cast(cython.size_t, given.shape[0])):
+        # In the order of the addresses, what is looked at next mostly is near.
+        sorting = np.argsort(addresses, kind="stable").astype("u4")
+        order: cython.const[uint32_t][::1] = sorting if cython.compiled else memoryview(sorting)
+        count: cython.size_t = order.shape[0]
+        k: cython.size_t
+        result: list = [None] * count
+        for k in range(count):
+            i = order[k]
             at = given[i]
             function = self.function_at(at)
             if function < 0:
-                result.append(otherwise(at))
+                result[i] = otherwise(at)
                 continue
             line = self.line_at(function, at)
             inline = self.inline_at(at)
@@ -283,13 +289,13 @@ class SymbolIndex:
                 if self.has_discriminators:
                     mark = self.discriminator[line]
             if inline < 0:
-                result.append((make(frame, (name, path, source, mark, False, at - self.address[function])),))
+                result[i] = (make(frame, (name, path, source, mark, False, at - self.address[function])),)
             else:
                 found = known.get(inline)
                 called, calls, place = above(inline) if found is None else found
                 leaf = make(frame, (called, path, source, mark, True, None))
                 outer = make(frame, (name, place[0], place[1], 0, False, at - self.address[function]))
-                result.append((leaf, *calls, outer))
+                result[i] = (leaf, *calls, outer) if calls else (leaf, outer)
         return result
 
     def callers(self):
