@@ -16,6 +16,18 @@ from clew.testing import Cfa, CfiBuilder, ElfBuilder
 
 Answer = Callable[..., tuple[int, str, str]]
 
+
+@pytest.fixture
+def answer(answer: Answer) -> Answer:
+    """The commands without the warning that there are no lines, which most of the files here earn."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code, out, error = answer(*arguments)
+        return code, out, "".join(line for line in error.splitlines(True) if ": no lines: " not in line)
+
+    return run
+
+
 RAX, RSP, RIP = 0, 7, 16
 
 
@@ -63,9 +75,12 @@ def test_several_files_in_parallel(library: str, tmp_path: Path, answer: Answer)
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"\x7fELF")
     store = tmp_path / "store"
-    code, out, error = answer("dump-syms", "--store", str(store), "-j", "2", library, str(broken), str(second))
+    code, out, error = answer(
+        "dump-syms", "--store", str(store), "-j", "2", library, str(broken), "nothing", str(second)
+    )
     assert (code, out) == (1, "")
     assert "broken.so" in error
+    assert "nothing" in error
     assert sorted(path.name for path in store.iterdir()) == ["library.so", "second.so"]
 
 
@@ -137,3 +152,23 @@ def test_what_is_no_binary_is_an_error(content: bytes, tmp_path: Path, answer: A
     code, out, error = answer("dump-syms", str(path))
     assert (code, out) == (3, "")
     assert str(path) in error
+
+
+def test_what_was_not_found_is_said(library: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from clew.cli import main
+
+    assert main(("dump-syms", library, "-o", str(tmp_path / "out.sym"))) == 0
+    error = capsys.readouterr().err
+    assert f"{library}: no lines: no debugging information was found" in error
+    assert f"{library} has no DWARF" in error
+
+
+def test_a_file_that_is_read_is_not_written_over(library: str, tmp_path: Path, answer: Answer) -> None:
+    before = Path(library).read_bytes()
+    link = tmp_path / "link"
+    link.symlink_to(library)
+    for output in (library, str(link)):
+        code, _, error = answer("dump-syms", library, "-o", output)
+        assert code == 2
+        assert "take the place" in error
+    assert Path(library).read_bytes() == before

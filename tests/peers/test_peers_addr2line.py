@@ -72,7 +72,8 @@ def clew(path: Path, options: str, addresses: Sequence[int]) -> str:
     with redirect_stdout(out), redirect_stderr(error), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", given)
         code = main(["symbolize", *([options] if options else []), "-e", str(path)])
-    assert (code, error.getvalue()) == (0, ""), options
+    # addr2line says nothing of a file without debugging information.
+    assert (code, [line for line in error.getvalue().splitlines() if ": no lines: " not in line]) == (0, []), options
     return out.getvalue()
 
 

@@ -143,6 +143,19 @@ def test_a_link_with_the_wrong_checksum(tmp_path: Path) -> None:
     assert found.tried[1:] == ((str(beside), "has another checksum than .gnu_debuglink says"),)
 
 
+@pytest.mark.parametrize("where", ["", ".debug/"])
+def test_a_link_of_a_file_with_a_relative_path(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    debug = elf(None, symbol="hidden", dwarf=True)
+    write(tmp_path / "bin" / where / "tool.debug", debug)
+    write(tmp_path / "bin" / "tool", elf(None, _gnu__debuglink=linked(b"tool.debug", crc32(debug))))
+    monkeypatch.chdir(tmp_path / "bin")
+    for path in ("tool", "./tool", "../bin/tool"):
+        with Image.open(path) as image:
+            found = find_debug_information(image, places())
+            assert found.dwarf is not None
+            assert os.path.samefile(found.dwarf.name, tmp_path / "bin" / where / "tool.debug")
+
+
 def test_a_file_that_would_take_minutes_to_check(tmp_path: Path) -> None:
     debug = Path(write(tmp_path / "tool.debug", elf(None, symbol="hidden")))
     try:

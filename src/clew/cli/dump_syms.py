@@ -15,7 +15,7 @@ from clew.cli.target import missing_file
 from clew.errors import Error, Problem, UsageError
 
 if TYPE_CHECKING:
-    from clew.symbols import Places
+    from clew.symbols import Places, Symbolizer
     from clew.write.breakpad.dump import Dump
 
 DESCRIPTION = """\
@@ -35,12 +35,14 @@ class Written:
     Attributes:
         path: the binary.
         problems: what was wrong with it.
-        unsaid: what the format cannot say, in sentences.
+        missing: what of its debugging information was not found, in sentences.
+        unsaid: what the format cannot say, likewise.
         error: why there is no symbol file; None where there is one.
     """
 
     path: str
     problems: tuple[Problem, ...] = ()
+    missing: tuple[str, ...] = ()
     unsaid: tuple[str, ...] = ()
     error: str | None = None
 
@@ -95,9 +97,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("several files need a directory for theirs", hint="write them to a store, with --store DIR")
     if options.arch is not None and (not options.arch or options.arch.split() != [options.arch]):
         raise UsageError(f"{options.arch!r} is no name of a machine: it has blanks", hint="such as x86_64")
-    for path in options.files:
-        if not os.path.lexists(path):
-            raise missing_file(path)
+    if len(options.files) == 1 and not os.path.lexists(options.files[0]):
+        raise missing_file(options.files[0])
+    for path in options.debug:
+        if not os.path.isdir(path):
+            raise UsageError("this is no directory", file=path, hint="name one with debug files, as in /usr/lib/debug")
     from clew.symbols.debug_places import Places
 
     wishes = Wishes(
@@ -148,13 +152,24 @@ def _dump(path: str, wishes: Wishes, advance: Callable[[int], None]) -> Written:
     from clew.write.breakpad.dump import dump_symbols
 
     with Symbolizer.open(path, places=wishes.places) as symbolizer:
+        missing = tuple(symbolizer.missing)
+        _keep_inputs(wishes.output, symbolizer)
         dump = dump_symbols(
             symbolizer, inlines=wishes.inlines, cfi=wishes.cfi, machine=wishes.machine, progress=advance
         )
         _put(dump, wishes)
     unsaid = () if dump.cfi is None else dump.cfi.unsaid
     sentences = (f"{counted(each.rows, 'row')}: {each.reason}, first at {each.examples[0]:#x}" for each in unsaid)
-    return Written(path, dump.problems, tuple(f"what STACK CFI cannot say of {each}" for each in sentences))
+    return Written(path, dump.problems, missing, tuple(f"what STACK CFI cannot say of {each}" for each in sentences))
+
+
+def _keep_inputs(output: str | None, symbolizer: Symbolizer) -> None:
+    """Refuses to write over a file that is read."""
+    if output is None or not os.path.exists(output):
+        return
+    for image in (symbolizer.image, symbolizer.files.symbols, symbolizer.files.dwarf, symbolizer.files.alternate):
+        if image is not None and os.path.exists(image.name) and os.path.samefile(image.name, output):
+            raise UsageError("the symbol file would take the place of a file that it is made of", file=output)
 
 
 def _put(dump: Dump, wishes: Wishes) -> None:
@@ -189,8 +204,11 @@ def _replaced(path: str) -> Iterator[BinaryIO]:
     """A file to write, which takes its name when all of it is there: nobody finds half a symbol file."""
     if os.path.lexists(path) and not os.path.isfile(path):
         # A pipe or a device is written as it is.
-        with open(path, "wb") as stream:
-            yield stream
+        try:
+            with open(path, "wb") as stream:
+                yield stream
+        except OSError as error:
+            raise Error(f"cannot write the symbol file: {error.strerror}", file=path) from None
         return
     there = os.path.realpath(path)
     part = f"{there}.{os.getpid()}.part"
@@ -223,7 +241,7 @@ def _tell(written: Written) -> int:
         warn(written.error)
         return 1
     code = report(written.path, written.problems)
-    for sentence in written.unsaid:
+    for sentence in (*written.missing, *written.unsaid):
         warn(f"{printable(written.path)}: {sentence}")
     return code
 

@@ -118,8 +118,8 @@ def problems_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
 
 def print_json(value: object) -> None:
     """One JSON document, indented."""
-    json.dump(value, sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    # At once: the encoder writes each bracket for itself, and standard output may be unbuffered.
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

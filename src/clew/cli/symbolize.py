@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew._version import __version__
-from clew.cli.output import add_json, complain, print_json, problems_json, report
+from clew.cli.output import add_json, complain, print_json, problems_json, report, warn
 from clew.cli.target import missing_file
-from clew.errors import Error, NotFoundError
+from clew.errors import Error, NotFoundError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,12 +95,17 @@ def _print(options: argparse.Namespace, symbols: Symbolizer) -> None:
         for block in blocks:
             sys.stdout.write(answers.text(block))
             sys.stdout.flush()
+    for sentence in symbols.missing:
+        warn(f"{options.exe}: {sentence}")
     report(options.exe, [*symbols.image.problems, *symbols.problems])
 
 
 def _open(options: argparse.Namespace) -> Symbolizer:
     from clew.symbols import Places, Symbolizer
 
+    for path in options.debug:
+        if not os.path.isdir(path):
+            raise Error("this is no directory", file=path, hint="name one with debug files, as in /usr/lib/debug")
     try:
         return Symbolizer.open(options.exe, places=Places.default(options.debug), discriminators=True)
     except NotFoundError:
@@ -139,7 +144,8 @@ def _print_json(options: argparse.Namespace, answers: Answers, addresses: list[i
         {"address": f"{max(address, 0):#x}", "frames": [_frame_json(frame) for frame in frames]}
         for address, frames in zip(addresses, answers.frames(addresses), strict=True)
     ]
-    print_json(document | {"problems": problems_json([*image.problems, *answers.symbols.problems])})
+    missing = [Problem(sentence, lost=False) for sentence in answers.symbols.missing]
+    print_json(document | {"problems": problems_json([*missing, *image.problems, *answers.symbols.problems])})
 
 
 def _frame_json(frame: SourceFrame) -> dict[str, Any]:

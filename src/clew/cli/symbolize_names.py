@@ -14,6 +14,8 @@ _CLONES = re.compile(rf"(_Z[^.@]+)((?:{_CLONE.pattern})+)")
 _ENDS = re.compile(r"(?<!operator)>(?=>)")
 #: The same text is one operator with arguments of a template, or a longer operator; what follows tells them apart.
 _OPERATOR = re.compile(r"operator<(?:<(?=<)|(?=<(?:[A-Za-z_:]|\(anonymous)))")
+#: Rust's first mangling is C++'s, with a hash for the last name; libiberty has a demangler of its own for it.
+_RUST = re.compile(r"17h[0-9a-f]{16}E$")
 _CLOSURE = re.compile(r"'(lambda|unnamed)([0-9]*)'")
 
 
@@ -31,7 +33,7 @@ def gnu_demangled(name: str) -> str:
     text = demangle(base)
     if text == base:
         return name
-    if base.startswith("_Z"):
+    if base.startswith("_Z") and not _RUST.search(base):
         text = _closures(_OPERATOR.sub(r"\g<0> ", _ENDS.sub("> ", text)))
     if parts is not None:
         text += "".join(f" [clone {clone}]" for clone in _CLONE.findall(parts[2]))

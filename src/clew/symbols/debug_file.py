@@ -83,7 +83,7 @@ def find_debug_information(
     if places.debuginfod is not None and search.build_id is not None and search.asks_servers():
         search.servers(places.debuginfod)
     alternate = _alternate(search.dwarf, places)
-    stored = _stored(image, places, search.build_id, debug_id) if places.stores else FoundPath(None)
+    stored = _stored(image, places, search.build_id, debug_id, path) if places.stores else FoundPath(None)
     return DebugFiles(
         search.symbols,
         search.dwarf,
@@ -218,7 +218,9 @@ def _alternate(dwarf: Image | None, places: Places) -> DebugFile:
     return find_alternate_file(dwarf, places)
 
 
-def _stored(image: Image, places: Places, build_id: bytes | None, debug_id: tuple[str, str] | None) -> FoundPath:
+def _stored(
+    image: Image, places: Places, build_id: bytes | None, debug_id: tuple[str, str] | None, path: str | None
+) -> FoundPath:
     """The symbol file in Breakpad's stores."""
     from clew.symbols.symbol_store import find_symbol_file
 
@@ -227,7 +229,9 @@ def _stored(image: Image, places: Places, build_id: bytes | None, debug_id: tupl
     try:
         identifier = build_id or breakpad_id.identifier(image)
         # A library's own name, which may be another than that of its file.
-        names = dict.fromkeys([breakpad_id.module_name(image), os.path.basename(image.name)])
+        names = dict.fromkeys(
+            [breakpad_id.module_name(image), os.path.basename(path or image.name), os.path.basename(image.name)]
+        )
     except Error as error:
         return FoundPath(None, (Tried(image.name, error.message),))
     if identifier is None:
@@ -258,7 +262,8 @@ def _paths(
     if link is None:
         return
     name = link[0]
-    folder = os.path.dirname(file)
+    # What is no path at all, such as the vdso's name, is in no folder.
+    folder = os.path.dirname(os.path.abspath(file) if os.path.exists(file) else file)
     if folder.startswith("/"):
         yield f"{folder}/{name}"
         yield f"{folder}/.debug/{name}"

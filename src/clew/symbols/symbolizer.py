@@ -8,7 +8,7 @@ with Symbolizer.open("/usr/bin/python3.11") as symbols:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -20,10 +20,11 @@ from clew.image import Image, SymbolTable
 from clew.native.dwarf_assemble import Assembler
 from clew.symbols.assembled import Linker, finished
 from clew.symbols.debug_file import DebugFiles, find_debug_information
+from clew.symbols.debug_links import alternate_link
 from clew.symbols.debug_places import Places
 from clew.symbols.dwarf.info import DebugInfo, silent
 from clew.symbols.dwarf.split import Splits
-from clew.symbols.found import DebugFile
+from clew.symbols.found import DebugFile, Tried
 from clew.symbols.symbol_map import U64, SymbolMap
 
 if TYPE_CHECKING:
@@ -35,6 +36,15 @@ _MOST_UNITS = 4096
 _MOST_CLAIMS = 64
 #: Stands for all units that do not say where their code is.
 _WORDLESS = ()
+
+#: Places that a sentence lists.
+_MOST_PLACES = 4
+
+
+def _places(tried: Sequence[Tried]) -> str:
+    """Places that did not serve, as the end of a sentence."""
+    listed = "".join(f"; {path} {reason}" for path, reason in tried[:_MOST_PLACES])
+    return listed + (f"; and {len(tried) - _MOST_PLACES} more places" if len(tried) > _MOST_PLACES else "")
 
 
 class Symbolizer:
@@ -130,6 +140,17 @@ class Symbolizer:
         """What was wrong with the DWARF, as far as it was read."""
         return [] if self.info is None else [*self.info.problems, *dict.fromkeys(self._left_out)]
 
+    @property
+    def missing(self) -> list[str]:
+        """What of the debugging information was not found, and where it was looked for: a sentence for each."""
+        found: list[str] = []
+        if self.files.dwarf is None:
+            found.append(f"no lines: no debugging information was found{_places(self.files.dwarf_tried)}")
+        elif self.files.alternate is None and alternate_link(self.files.dwarf) is not None:
+            places = _places(self.files.alternate_tried)
+            found.append(f"what its debugging information shares with others (dwz) was not found{places}")
+        return found
+
     def lookup(self, address: int) -> tuple[SourceFrame, ...]:
         """What an address of the file stands for, the innermost function first; empty where nothing is known."""
         for units in self._units_at(address):
@@ -139,8 +160,9 @@ class Symbolizer:
                 return frames
         return self._symbol(address)
 
-    def lookup_many(self, addresses: U64) -> list[tuple[SourceFrame, ...]]:
-        """:meth:`lookup` of many addresses (uint64). From some hundred on, the whole file is read."""
+    def lookup_many(self, addresses: U64 | Sequence[int]) -> list[tuple[SourceFrame, ...]]:
+        """:meth:`lookup` of many addresses. From some hundred on, the whole file is read."""
+        addresses = np.asarray(addresses, np.uint64)
         if "whole" not in self.__dict__ and len(addresses) < 256:
             return [self.lookup(address) for address in addresses.tolist()]
         return self._whole_lookup.frames_of(addresses)
