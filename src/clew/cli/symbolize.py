@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from clew.cli.symbolize_input import AddressReader
     from clew.symbols import SourceFrame, Symbolizer
 
+#: The file that compilers write when nobody names another, and that addr2line reads.
+_DEFAULT = "a.out"
+
 DESCRIPTION = """\
 Prints which functions, files and lines addresses of a file are, in the words of addr2line: its
 options, its output, and its exit codes (0, also for what is unknown; 1 for a file that cannot be
@@ -42,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "addresses", metavar="ADDRESS", nargs="*", help="hexadecimal, with or without 0x, or FUNCTION+OFFSET"
     )
-    parser.add_argument("-e", "--exe", metavar="FILE", default="a.out", help="the file that they are in (a.out)")
+    parser.add_argument("-e", "--exe", metavar="FILE", default=_DEFAULT, help="the file that they are in (a.out)")
     parser.add_argument("-a", "--addresses", dest="show", action="store_true", help="print each address, too")
     parser.add_argument("-f", "--functions", action="store_true", help="print names of functions")
     parser.add_argument("-i", "--inlines", action="store_true", help="print also what the code was inlined into")
@@ -109,7 +112,10 @@ def _open(options: argparse.Namespace) -> Symbolizer:
     try:
         return Symbolizer.open(options.exe, places=Places.default(options.debug), discriminators=True)
     except NotFoundError:
-        raise missing_file(options.exe) from None
+        error = missing_file(options.exe)
+        if options.exe == _DEFAULT:
+            error.hint = "name the file with -e: clew symbolize -e FILE ADDRESS"
+        raise error from None
 
 
 def _answers(options: argparse.Namespace, symbols: Symbolizer) -> Answers:
