@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from hashlib import sha256
 from random import Random
 
@@ -12,6 +10,7 @@ import pytest
 from fuzz_breakpad_inputs import mutated, seeds, small_file
 from fuzz_breakpad_layers import read_symbol_file, written
 from run_fuzz import fuzz
+from uncompiled import said_uncompiled
 
 from clew.errors import Error
 from clew.native import compiled
@@ -48,16 +47,8 @@ def digests() -> str:
 
 @pytest.mark.skipif(not compiled(), reason="the core is not compiled here, so there is nothing to compare it with")
 def test_compiled_and_uncompiled_agree_on_symbol_files() -> None:
-    pure = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, "CLEW_PURE": "1", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert pure.returncode == 0, pure.stderr
-    ours, theirs = digests().split("\n"), pure.stdout.strip().split("\n")
+    pure = said_uncompiled(__file__)
+    ours, theirs = digests().split("\n"), pure.strip().split("\n")
     assert [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]] == []
 
 

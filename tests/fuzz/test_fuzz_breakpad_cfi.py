@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
 from random import Random
 
 import fuzz_breakpad_cfi_inputs
 import fuzz_cfi_layers
 import pytest
 from run_fuzz import fuzz
+from uncompiled import said_uncompiled
 
 from clew.arch import machine_named
 from clew.native import compiled
@@ -47,16 +46,8 @@ def digests() -> str:
 
 @pytest.mark.skipif(not compiled(), reason="the core is not compiled here, so there is nothing to compare it with")
 def test_compiled_and_uncompiled_agree_on_stack_cfi() -> None:
-    pure = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, "CLEW_PURE": "1", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert pure.returncode == 0, pure.stderr
-    ours, theirs = digests().split("\n"), pure.stdout.strip().split("\n")
+    pure = said_uncompiled(__file__)
+    ours, theirs = digests().split("\n"), pure.strip().split("\n")
     assert len(ours) == len(theirs) > 300
     assert [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]] == []
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -12,6 +9,7 @@ from random import Random
 import pytest
 from fuzz_cfi_inputs import mutated, seeds
 from fuzz_cfi_layers import Choices, decode, digest
+from uncompiled import said_uncompiled
 
 from clew.errors import Error
 from clew.image import Image
@@ -54,16 +52,8 @@ def digests() -> str:
 
 @pytest.mark.skipif(not compiled(), reason="the core is not compiled here, so there is nothing to compare it with")
 def test_compiled_and_uncompiled_agree() -> None:
-    pure = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, "CLEW_PURE": "1", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert pure.returncode == 0, pure.stderr
-    ours, theirs = digests().split("\n"), pure.stdout.strip().split("\n")
+    pure = said_uncompiled(__file__)
+    ours, theirs = digests().split("\n"), pure.strip().split("\n")
     assert len(ours) == len(theirs) >= COUNT
     assert [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]] == []
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from random import Random
 
 import pytest
 from fuzz_dwarf_info_inputs import mutated, seeds
 from fuzz_dwarf_info_layers import ADDRESSES, symbolizer_of
+from uncompiled import said_uncompiled
 
 from clew.errors import Error
 from clew.native import compiled
@@ -38,16 +36,8 @@ def answers() -> list[str]:
 
 @pytest.mark.skipif(not compiled(), reason="the core is not compiled here, so there is nothing to compare it with")
 def test_compiled_and_uncompiled_agree_on_dwarf() -> None:
-    pure = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, "CLEW_PURE": "1", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert pure.returncode == 0, pure.stderr
-    ours, theirs = answers(), pure.stdout.splitlines()
+    pure = said_uncompiled(__file__)
+    ours, theirs = answers(), pure.splitlines()
     assert len(ours) == len(theirs) == WELL_FORMED + DAMAGED
     assert [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]] == []
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from clew.image import Image
+from clew.image.breakpad_id import load_address
 from clew.symbols import Symbolizer
 from clew.symbols.debug_file import DebugFiles
 from clew.testing.dwarf import At, DwarfBuilder, Form, Rle, Tag
 from clew.testing.elf import ElfBuilder
-from clew.write.breakpad.dump import Dump, dump_symbols, load_address
+from clew.write.breakpad.dump import Dump, dump_symbols
 
 CODE = 0x2010
 SOURCE = """

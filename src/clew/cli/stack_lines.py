@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clew.errors import Error, Problem
-from clew.image.elf import PT_LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,11 +82,6 @@ class ModuleLines:
         except Error as error:
             self._errors[str(error)] = None
             return None
-
-
-def load_address(image: Image) -> int:
-    """The address, in the file's own numbering, of its first segment: addresses in symbol files count from it."""
-    return min((segment.address for segment in image.segments if segment.type == PT_LOAD), default=0)
 
 
 def stored_symbols(module: Module, places: Places) -> DebugFiles | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from clew.cli.stack_lines import ModuleLines, load_address, stored_symbols
+from clew.cli.stack_lines import ModuleLines, stored_symbols
 from clew.cli.walking import debug_directories
 from clew.errors import Error
 from clew.symbols.debug_file import DebugFiles, find_debug_information
@@ -240,6 +240,8 @@ class FrameNames:
         names = FileNames(image, None if debug.symbols is image else debug.symbols)
         if debug.dwarf is None and debug.symbol_file is None:
             return ModuleNames(names, debug)
+        from clew.image.breakpad_id import load_address
+
         return ModuleNames(names, debug, ModuleLines(image, debug, self.places, load_address(image)))
 
     def _unread(self, module: Module) -> ModuleNames:

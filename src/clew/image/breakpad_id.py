@@ -84,6 +84,11 @@ def code_id(identifier: bytes | None) -> str | None:
     return None if identifier is None else identifier.hex().upper()
 
 
+def load_address(image: Image) -> int:
+    """The address, in the file's own numbering, that its first segment is loaded at: addresses in symbol files count from it."""
+    return min((segment.address for segment in image.segments if segment.type == elf.PT_LOAD), default=0)
+
+
 def architecture(image: Image) -> str:
     """The machine as ``dump_syms`` calls it; ``unknown`` where it has no name for it.
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from clew.errors import Error, NotFoundError, Problem
-from clew.image import Image
-from clew.image.breakpad_id import architecture, code_id, debug_id, identifier, module_name
-from clew.image.elf import PT_LOAD
+from clew.image.breakpad_id import architecture, code_id, debug_id, identifier, load_address, module_name
 from clew.read.breakpad.module import ModuleRecord
 from clew.symbols.demangle import demangle
 from clew.symbols.dwarf.info import silent
@@ -91,12 +89,6 @@ def dump_symbols(
     code = code_id(found)
     info = (("CODE_ID", code),) if code is not None else ()
     return Dump(module, info, symbols, table, (*image.problems, *problems))
-
-
-def load_address(image: Image) -> int:
-    """The address, in the file's own numbering, that the first segment is loaded at: what addresses count from."""
-    loaded = [segment.address for segment in image.segments if segment.type == PT_LOAD]
-    return min(loaded, default=0)
 
 
 def relative(symbols: SymbolMap, base: int) -> SymbolMap:
