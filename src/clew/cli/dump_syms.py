@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=_jobs,
         metavar="N",
-        help="how many processes work on several files (default: one a processor)",
+        help="how many processes share the work (default: one a processor)",
     )
 
 
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     if len(files) == 1:
         with _progress("units", None) as advance:
             # Of one file, why it cannot be read is an error and no finding.
-            written = _dump(files[0], wishes, advance)
+            written = _dump(files[0], wishes, advance, options.jobs or len(os.sched_getaffinity(0)))
         return _tell(written)
     with _progress("files", len(files)) as advance:
         for done, written in enumerate(_all(files, wishes, options.jobs), 1):
@@ -146,7 +146,7 @@ def _write(path: str, wishes: Wishes) -> Written:
         return Written(path, error=str(error) + (f"; {error.hint}" if error.hint else ""))
 
 
-def _dump(path: str, wishes: Wishes, advance: Callable[[int], None]) -> Written:
+def _dump(path: str, wishes: Wishes, advance: Callable[[int], None], processes: int = 1) -> Written:
     """Writes the symbol file of a file."""
     from clew.symbols.symbolizer import Symbolizer
     from clew.write.breakpad.dump import dump_symbols
@@ -155,7 +155,12 @@ def _dump(path: str, wishes: Wishes, advance: Callable[[int], None]) -> Written:
         missing = tuple(symbolizer.missing)
         _keep_inputs(wishes.output, symbolizer)
         dump = dump_symbols(
-            symbolizer, inlines=wishes.inlines, cfi=wishes.cfi, machine=wishes.machine, progress=advance
+            symbolizer,
+            inlines=wishes.inlines,
+            cfi=wishes.cfi,
+            machine=wishes.machine,
+            progress=advance,
+            processes=processes,
         )
         _put(dump, wishes)
     unsaid = () if dump.cfi is None else dump.cfi.unsaid

@@ -196,17 +196,18 @@ class UnitReader:
             self.set_bases(unit, self.walker.ranges)
             self.put_together(unit, self.walker, self.names, unit, assembler)
 
-    def read_all(self, assembler, progress):
-        """Adds the functions of all units that are not split; the others' numbers.
+    def read_units(self, first, end, assembler, progress):
+        """Adds the functions of some units, but for those that are split; the numbers of these.
 
         Args:
+            first, end: the units, the end not included.
             progress: is called now and then with how many units are done.
         """
         split = []
         unit: cython.size_t
-        for unit in range(self.units.count):
+        for unit in range(first, end):
             if unit & 63 == 63:
-                progress(unit)
+                progress(unit - first)
             if not self.has_code(unit):
                 continue
             if self.is_skeleton(unit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,11 @@ import numpy.typing as npt
 from clew.errors import Problem
 from clew.image import SymbolTable
 from clew.image.elf import SHN_UNDEF
-from clew.native.dwarf_assemble import Assembler
 from clew.symbols.pieces import own_calls, own_lines
 from clew.symbols.symbol_map import NO_NAME, U32, U64, Functions, Inlines, Lines, Publics, SymbolMap
+
+if TYPE_CHECKING:
+    from clew.symbols.dwarf.shares import Columns
 
 Indices = npt.NDArray[np.int64]
 
@@ -25,7 +28,7 @@ NO_PUBLICS = Publics(np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0,
 
 
 def finished(
-    assembler: Assembler,
+    assembler: Columns,
     names: list[str],
     files: Sequence[str],
     symbols: Linker,

@@ -172,15 +172,23 @@ class Symbolizer:
         """Everything that is known of the file."""
         return self.read_whole()
 
-    def read_whole(self, progress: Callable[[int], None] = silent) -> SymbolMap:
+    def read_whole(self, progress: Callable[[int], None] = silent, *, processes: int = 1) -> SymbolMap:
         """:attr:`whole`, for a caller who takes it as its own: it is not kept here.
 
         Args:
             progress: is called now and then with how many units of DWARF are done.
+            processes: how many may share the work, where there is much of it. Others than this one are forked from it.
         """
         info = self.info
         if info is None:
             return finished(Assembler(), [], [], self._linker)
+        if processes > 1:
+            from clew.symbols.dwarf.shares import LARGE, read_shares
+
+            if info.size >= LARGE:
+                columns, names, files, problems = read_shares(info, self._discriminators, processes, progress)
+                self._left_out.extend(problem for problem in problems if problem not in info.problems)
+                return finished(columns, names, files, self._linker, problems=self._left_out)
         assembler = Assembler(self._discriminators, info.line_bound)
         info.read_all(assembler, progress)
         return finished(assembler, info.names, info.files, self._linker, problems=self._left_out)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -120,10 +121,29 @@ class DebugInfo:
             return
         self._reader.read(unit, assembler)
 
+    @property
+    def size(self) -> int:
+        """Bytes of ``.debug_info``."""
+        return len(self._sections.info)
+
+    def shares(self, count: int) -> list[tuple[int, int]]:
+        """The units as so many shares of about the same size, or fewer: (first, end) of each."""
+        starts, ends = self._units.columns()
+        done = np.cumsum(ends - starts)
+        total = int(done[-1]) if len(done) else 0
+        cuts = [int(np.searchsorted(done, total * share // count)) for share in range(1, count)]
+        bounds = sorted({0, *cuts, self.unit_count})
+        return list(pairwise(bounds))
+
     def read_all(self, assembler: Assembler, progress: Callable[[int], None] = silent) -> None:
-        """Adds the functions of all units.
+        """Adds the functions of all units; as :meth:`read_units`."""
+        self.read_units(0, self.unit_count, assembler, progress)
+
+    def read_units(self, first: int, end: int, assembler: Assembler, progress: Callable[[int], None] = silent) -> None:
+        """Adds the functions of some units.
 
         Args:
+            first, end: the units, the end not included.
             progress: is called now and then with how many units are done.
         """
 
@@ -132,9 +152,9 @@ class DebugInfo:
             self.image.source.release()
             progress(done)
 
-        for unit in self._reader.read_all(assembler, advance):
+        for unit in self._reader.read_units(first, end, assembler, advance):
             self.read(unit, assembler)
-            progress(unit)
+            progress(unit - first)
 
     @cached_property
     def claims(self) -> tuple[U64, U64, npt.NDArray[np.int64], list[int]]:

@@ -62,6 +62,7 @@ def dump_symbols(
     cfi: bool = True,
     machine: str | None = None,
     progress: Callable[[int], None] = silent,
+    processes: int = 1,
 ) -> Dump:
     """What a symbol file says of a binary.
 
@@ -71,12 +72,13 @@ def dump_symbols(
         cfi: whether the unwind table is.
         machine: what the module's machine is called, if not as :func:`clew.image.breakpad_id.architecture` calls it.
         progress: is called now and then with how many units of DWARF are done.
+        processes: how many may share the work, where there is much of it.
     """
     image = symbolizer.image
     base = load_address(image)
     found = identifier(image)
     problems: list[Problem] = []
-    symbols = relative(symbolizer.read_whole(progress), base)
+    symbols = relative(symbolizer.read_whole(progress, processes=processes), base)
     problems.extend(symbolizer.problems)
     # What comes next needs memory, too.
     symbolizer.forget()
