@@ -73,7 +73,13 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"clew {__version__}")
     commands = root.add_subparsers(
-        title="commands", metavar="COMMAND", dest="command", required=True, parser_class=_Command
+        title="commands",
+        metavar="COMMAND",
+        dest="command",
+        required=True,
+        parser_class=_Command,
+        # argparse would make it from the usage, for which it loads what measures terminals.
+        prog="clew",
     )
     for name, purpose in COMMANDS.items():
         commands.add_parser(

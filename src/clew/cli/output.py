@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -118,6 +117,8 @@ def problems_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
 
 def print_json(value: object) -> None:
     """One JSON document, indented."""
+    import json
+
     # At once: the encoder writes each bracket for itself, and standard output may be unbuffered.
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 

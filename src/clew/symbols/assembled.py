@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from clew.errors import Problem
 from clew.image import SymbolTable
 from clew.image.elf import SHN_UNDEF
+from clew.native.columns import distinct
 from clew.symbols.pieces import own_calls, own_lines
 from clew.symbols.symbol_map import NO_NAME, U32, U64, Functions, Inlines, Lines, Publics, SymbolMap
 
@@ -212,10 +213,7 @@ class Linker:
         table = self.tables[0]
         wanted = (table.shndx != SHN_UNDEF) & table.is_code
         start, size = table.address[wanted], table.size[wanted]
-        edges = np.sort(np.concatenate([start, start + size]))
-        again = np.zeros(len(edges), bool)
-        again[1:] = edges[1:] == edges[:-1]
-        return edges[~again]
+        return cast(U64, distinct(np.concatenate([start, start + size])))
 
     def mangled(self, addresses: U64, numbers: U32, names: list[str]) -> U32:
         """Numbers (uint32) of functions' names, better ones where the linker has them.

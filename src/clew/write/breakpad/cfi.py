@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.native.breakpad_cfi import CfiRecords
+from clew.native.columns import distinct
 from clew.table import Table
 from clew.write.breakpad.cfi_rules import CfiRules
 
@@ -193,7 +194,7 @@ def _records(
     if again.any():
         initial |= again
     firsts = np.full(int(rule.max()) + 1, -1, np.int64)
-    for one in np.unique(rule[initial]).tolist():
+    for one in distinct(rule[initial]).tolist():
         firsts[one] = number(said.initial(cells[one]))
     word[initial] = firsts[rule[initial]]
     # An INIT reaches to the next one, or to the gap before it.

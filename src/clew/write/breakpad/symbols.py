@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.native.breakpad_text import SymbolText
+from clew.native.columns import distinct
 from clew.symbols.symbol_map import NO_NAME, SymbolMap
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class _Names:
         self._name_text = name_text
         self._count = len(symbols.names)
         times = np.zeros(self._count + 1, np.uint32)
-        inlined = np.unique(symbols.inlines.name)
+        inlined = distinct(symbols.inlines.name)
         for used in (symbols.functions.name, symbols.publics.name, inlined):
             np.add.at(times, np.minimum(used, np.uint32(self._count)), np.uint32(1))
         self._again = times > 1
