@@ -1,10 +1,12 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from clew.native.cursor cimport Cursor
+from clew.native.dwarf_forms cimport FormCursor
 from clew.native.dwarf_units cimport UnitTable
 
 cdef class NameFinder:
     cdef readonly UnitTable units
+    cdef FormCursor cursor
     cdef object strings, line_strings
     cdef const unsigned char[::1] string_bytes, line_string_bytes, info_bytes
     cdef Cursor offsets

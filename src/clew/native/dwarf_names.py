@@ -47,6 +47,7 @@ class NameFinder:
 
     def __init__(self, units, strings, line_strings, offsets, together=None):
         self.units = units
+        self.cursor = self.units.cursor()
         self.strings = strings
         self.line_strings = line_strings
         self.string_bytes = strings
@@ -139,7 +140,8 @@ class NameFinder:
         linkage_form: uint32_t = 0
         name_value: uint64_t = 0
         name_form: uint32_t = 0
-        cursor: FormCursor
+        # One for all: an entry has been read when the next one is looked at.
+        cursor: FormCursor = self.cursor
         abbrevs: AbbrevBook
         if hops > _MOST_HOPS:
             raise Malformed("entries that lead to each other in circles")
@@ -150,7 +152,7 @@ class NameFinder:
         unit = self.units.find(die)
         if unit < 0 or not self.units.version[unit]:
             raise Malformed("a reference to outside of all units")
-        cursor = self.units.cursor_at(unit, die)
+        self.units.place(cursor, unit, die)
         abbrevs = self.units.abbrevs
         found = abbrevs.find(self.units.table(unit), cursor.uleb())
         if found < 0:

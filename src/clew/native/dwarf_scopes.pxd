@@ -7,6 +7,7 @@ from clew.native.dwarf_units cimport UnitTable
 
 cdef class ScopeWalker:
     cdef readonly UnitTable units
+    cdef FormCursor cursor
     cdef readonly RangeReader ranges
     cdef readonly size_t count
     cdef readonly list problems

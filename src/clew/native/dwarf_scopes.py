@@ -53,6 +53,7 @@ class ScopeWalker:
 
     def __init__(self, units, ranges):
         self.units = units
+        self.cursor = self.units.cursor()
         self.ranges = ranges
         self.count = 0
         self.problems = []
@@ -79,7 +80,8 @@ class ScopeWalker:
         self.count = 0
         self.problems = []
         self.ranges.count = 0
-        cursor: FormCursor = self.units.cursor_at(unit, self.units.die[unit])
+        cursor: FormCursor = self.cursor
+        self.units.place(cursor, unit, self.units.die[unit])
         self.unit_start = self.units.start[unit]
         try:
             self.walk_tree(cursor, self.units.table(unit))

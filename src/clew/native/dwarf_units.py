@@ -253,17 +253,20 @@ class UnitTable:
         return self.tables[unit] - 1
 
     @cython.cfunc
-    def cursor_at(self, unit: cython.size_t, offset: uint64_t) -> FormCursor:
-        """A cursor at an offset, up to the end of its unit."""
-        return FormCursor(
-            self.info,
-            offset,
-            self.end[unit],
-            self.big,
-            self.address_size[unit],
-            self.offset_size[unit],
-            self.version[unit],
-        )
+    @cython.exceptval(-1, check=False)
+    def place(self, cursor: FormCursor, unit: cython.size_t, offset: uint64_t) -> cython.int:
+        """Puts a cursor over the section at an offset in a unit, up to the unit's end."""
+        cursor.pos = offset
+        cursor.end = self.end[unit]
+        cursor.address_size = self.address_size[unit]
+        cursor.offset_size = self.offset_size[unit]
+        cursor.version = self.version[unit]
+        return 0
+
+    @cython.cfunc
+    def cursor(self) -> FormCursor:
+        """A cursor over the section, for :meth:`place`."""
+        return FormCursor(self.info, 0, None, self.big)
 
     def header(self, unit):
         """A unit's header: (start, end, version, offset_size, address_size, unit type, dwo id)."""
