@@ -72,6 +72,22 @@ class FileBook:
         self.defined = ()
         self.budget = 64 * (len(line) + len(strings) + len(line_strings)) + (1 << 24)
 
+    def open(self, offset, directory, name, offsets_base, defined):
+        """:meth:`begin` for Python callers."""
+        self.begin(offset, directory, name, offsets_base, defined)
+
+    def path(self, number):
+        """The path of a file of the unit, or None."""
+        if not 0 <= number < self.limit:
+            return None
+        found = self.number_of(number)
+        return None if found == WORD else self.files[found]
+
+    def directories(self):
+        """The directories in the unit's header; None for one without a readable name."""
+        tables: LineTables = self.tables
+        return [self.text(tables.kind[i], tables.number[i]) for i in range(tables.first_file)]
+
     @cython.cfunc
     def begin(self, offset: uint64_t, directory: object, name: object, offsets_base: uint64_t, defined: tuple):
         """Goes to another unit: where its line program is, its directory and name, where the offsets of its strings begin,

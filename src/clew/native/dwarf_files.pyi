@@ -1,10 +1,19 @@
 from typing_extensions import Buffer
 
+from clew.native.dwarf_line_tables import LineTables
+
 def is_absolute(path: str) -> bool: ...
 def joined(name: str | None, directory: str | None, compilation: str | None) -> str | None: ...
 
 class FileBook:
     files: list[str]
+    tables: LineTables
+    limit: int
     def __init__(
         self, line: Buffer, strings: Buffer, line_strings: Buffer, offsets: Buffer, supplementary: Buffer, big: bool
     ) -> None: ...
+    def open(
+        self, offset: int, directory: str | None, name: str | None, offsets_base: int, defined: tuple[int, ...]
+    ) -> None: ...
+    def path(self, number: int) -> str | None: ...
+    def directories(self) -> list[str | None]: ...

@@ -21,7 +21,6 @@ cdef class UnitReader:
     cdef uint8_t[::1] paid, claimed
     cdef int64_t line_budget
     cdef uint32_t[::1] numbers
-    cdef object string_base(self, size_t unit)
     cdef uint64_t root(self, size_t unit, size_t attribute, uint64_t default) noexcept
     cdef bint has(self, size_t unit, size_t attribute) noexcept
     cdef object text(self, NameFinder names, size_t unit, size_t attribute)

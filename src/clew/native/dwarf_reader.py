@@ -19,11 +19,19 @@ else:
 from clew.native.columns import empty, zeros
 from clew.native.cursor import Malformed
 
-# Places in UnitTable's roots (ROOT_ATTRIBUTES there).
-_LOW_PC, _HIGH_PC, _RANGES, _STMT_LIST, _NAME, _COMP_DIR, _DWO_NAME = range(7)
-_STR_OFFSETS_BASE, _ADDR_BASE, _RNGLISTS_BASE, _RANGES_BASE, _DWO_ID, _LANGUAGE, _TAG = range(7, 14)
+# Places in UnitTable's roots, as in ROOT_ATTRIBUTES there.
+_LOW_PC = cython.declare(cython.size_t, 0)
+_HIGH_PC = cython.declare(cython.size_t, 1)
+_RANGES = cython.declare(cython.size_t, 2)
+_STMT_LIST = cython.declare(cython.size_t, 3)
+_NAME = cython.declare(cython.size_t, 4)
+_COMP_DIR = cython.declare(cython.size_t, 5)
+_DWO_NAME = cython.declare(cython.size_t, 6)
+_STR_OFFSETS_BASE = cython.declare(cython.size_t, 7)
+_ADDR_BASE = cython.declare(cython.size_t, 8)
+_RNGLISTS_BASE = cython.declare(cython.size_t, 9)
+_TAG = cython.declare(cython.size_t, 13)
 _WIDTH = cython.declare(cython.size_t, 14)
-_NONE = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
 _MOST_PROBLEMS = 1000
 
 #: Roots of units in which no function is: DW_TAG_partial_unit, which ``dwz`` makes, and DW_TAG_type_unit.
@@ -64,15 +72,7 @@ class UnitReader:
         self.line_budget = 4 * len(self.lines.data) + 65536
         unit: cython.size_t
         for unit in range(self.units.count):
-            self.names.offsets_base[unit] = self.string_base(unit)
-
-    @cython.cfunc
-    def string_base(self, unit: cython.size_t) -> object:
-        """Where the offsets of a unit's strings begin: behind a header since DWARF 5, unless the root says otherwise."""
-        base: uint64_t = 0
-        if self.units.version[unit] >= 5:
-            base = 16 if self.units.offset_size[unit] == 8 else 8
-        return self.root(unit, 7, base)
+            self.names.offsets_base[unit] = self.root(unit, _STR_OFFSETS_BASE, self.units.behind_header(unit))
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -123,33 +123,30 @@ class UnitReader:
         """Whether functions may be in a unit: it is neither one of types nor one that ``dwz`` took out of several."""
         if not self.units.version[unit]:
             return False
-        tag = self.units.root[_WIDTH * unit + 13]
+        tag = self.units.root[_WIDTH * unit + _TAG]
         return tag != _PARTIAL and tag != _TYPES
 
     def is_skeleton(self, unit):
         """Whether what a unit says stands in another file."""
-        if not self.has(unit, 6):
+        if not self.has(unit, _DWO_NAME):
             return False
-        return self.units.root[_WIDTH * unit + 13] == _SKELETON or self.units.dwo_id[unit] != 0
+        return self.units.root[_WIDTH * unit + _TAG] == _SKELETON or self.units.dwo_id[unit] != 0
 
     def set_bases(self, unit, ranges):
         """Tells a reader of ranges what it needs to know of a unit; the section's own reader, or that of a split unit."""
         reader: RangeReader = ranges
-        base: uint64_t = 0
         reader.address_size = self.units.address_size[unit]
         reader.offset_size = self.units.offset_size[unit]
-        if self.units.version[unit] >= 5:
-            base = 16 if reader.offset_size == 8 else 8
-        reader.addr_base = self.root(unit, 8, base)
-        reader.rnglists_base = self.root(unit, 9, 0)
+        reader.addr_base = self.root(unit, _ADDR_BASE, self.units.behind_header(unit))
+        reader.rnglists_base = self.root(unit, _RNGLISTS_BASE, 0)
         # GNU's DW_AT_GNU_ranges_base is for the split unit alone, not for the skeleton that says it.
         reader.ranges_base = 0
         reader.base = 0
-        if self.has(unit, 0):
+        if self.has(unit, _LOW_PC):
             try:
                 own: RangeReader = self.claims
                 own.address_size, own.addr_base = reader.address_size, reader.addr_base
-                reader.base = self.address(unit, 0)
+                reader.base = self.address(unit, _LOW_PC)
             except Malformed as error:
                 self.report(".debug_info", self.units.start[unit], f"the unit's address cannot be read: {error}")
 
@@ -162,15 +159,15 @@ class UnitReader:
         self.set_bases(unit, ranges)
         budget: int64_t = ranges.budget
         try:
-            if self.has(unit, 2):
+            if self.has(unit, _RANGES):
                 ranges.read_list(
-                    self.units.root_form[_WIDTH * unit + 2], self.root(unit, 2, 0), self.units.version[unit]
+                    self.units.root_form[_WIDTH * unit + _RANGES], self.root(unit, _RANGES, 0), self.units.version[unit]
                 )
                 return True
-            if not self.has(unit, 0) or not self.has(unit, 1):
+            if not self.has(unit, _LOW_PC) or not self.has(unit, _HIGH_PC):
                 return False
-            form = self.units.root_form[_WIDTH * unit + 1]
-            high = self.address(unit, 1)
+            form = self.units.root_form[_WIDTH * unit + _HIGH_PC]
+            high = self.address(unit, _HIGH_PC)
             # A number of bytes, but for DWARF 2 and 3.
             if form != 1 and not is_index(form):
                 high += ranges.base
@@ -217,16 +214,6 @@ class UnitReader:
             self.put_together(unit, self.walker, self.names, unit, assembler)
         return split
 
-    def read_split(self, unit, part_walker, part_names, part, assembler, section):
-        """Adds the functions of a unit whose entries are those of a split unit.
-
-        Args:
-            part_walker, part_names: of the split unit's sections; the walker knows its bases.
-            part: which of those it is.
-            section: what the split ``.debug_info`` is called.
-        """
-        self.put_together(unit, part_walker, part_names, part, assembler, section)
-
     @cython.ccall
     def put_together(
         self,
@@ -237,7 +224,14 @@ class UnitReader:
         assembler: Assembler,
         section: object = ".debug_info",
     ):
-        """Walks one unit's entries and adds them with the lines of another, which mostly is the same."""
+        """Adds the functions that one unit's entries tell of, with the lines of another, which mostly is the same.
+
+        Args:
+            unit: has the lines, and the claims.
+            walker, names, part: of the unit with the entries; the walker's ranges know its bases.
+            assembler: takes the functions.
+            section: what the section of the entries is called.
+        """
         i: cython.size_t
         rows: cython.size_t = 0
         offset: uint64_t
@@ -257,10 +251,10 @@ class UnitReader:
             self.report(section, each[0], f"a name cannot be read: {each[1]}")
         names.problems.clear()
         self.files.limit = 0
-        if not self.has(unit, 3):
+        if not self.has(unit, _STMT_LIST):
             self.paid[unit] = 1
         else:
-            offset = self.root(unit, 3, 0)
+            offset = self.root(unit, _STMT_LIST, 0)
             problems: list = []
             if self.line_budget < 0 and not self.paid[unit]:
                 self.report(".debug_info", self.units.start[unit], "units name line programs over and over")
@@ -273,14 +267,14 @@ class UnitReader:
                 if not self.paid[unit] and offset < self.lines.unit_end:
                     self.line_budget -= self.lines.unit_end - offset
                 self.paid[unit] = 1
-            name = self.text(names, part, 4)
+            name = self.text(names, part, _NAME)
             if name is None:
-                name = self.text(self.names, unit, 4)
+                name = self.text(self.names, unit, _NAME)
             self.files.begin(
                 offset,
-                self.text(self.names, unit, 5),
+                self.text(self.names, unit, _COMP_DIR),
                 name,
-                self.root(unit, 7, self.names.offsets_base[unit]),
+                self.root(unit, _STR_OFFSETS_BASE, self.names.offsets_base[unit]),
                 tuple(self.lines.defined),
             )
             for i in range(rows):

@@ -34,12 +34,12 @@ class UnitReader:
     def read_claim(self, unit: int) -> bool: ...
     def read(self, unit: int, assembler: Assembler) -> None: ...
     def read_units(self, first: int, end: int, assembler: Assembler, progress: Callable[[int], None]) -> list[int]: ...
-    def read_split(
+    def put_together(
         self,
         unit: int,
-        part_walker: ScopeWalker,
-        part_names: NameFinder,
+        walker: ScopeWalker,
+        names: NameFinder,
         part: int,
         assembler: Assembler,
-        section: str,
+        section: str = ".debug_info",
     ) -> None: ...

@@ -18,5 +18,6 @@ cdef class UnitTable:
     cdef read_root(self, size_t unit, FormCursor cursor)
     cdef Py_ssize_t find(self, uint64_t offset) except -2
     cdef uint32_t table(self, size_t unit) except? -1
+    cpdef uint64_t behind_header(self, size_t unit) noexcept
     cdef int place(self, FormCursor cursor, size_t unit, uint64_t offset) except -1
     cdef FormCursor cursor(self)

@@ -252,6 +252,15 @@ class UnitTable:
             )
         return self.tables[unit] - 1
 
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def behind_header(self, unit: cython.size_t) -> uint64_t:
+        """Where a unit's part of ``.debug_str_offsets`` or ``.debug_addr`` begins, unless its root says otherwise: behind the
+        header that these have since DWARF 5 (7.26, 7.27)."""
+        if self.version[unit] < 5:
+            return 0
+        return 16 if self.offset_size[unit] == 8 else 8
+
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def place(self, cursor: FormCursor, unit: cython.size_t, offset: uint64_t) -> cython.int:

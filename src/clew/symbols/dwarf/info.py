@@ -28,7 +28,7 @@ from clew.symbols.dwarf.sections import DwarfSections, code_ranges
 from clew.symbols.dwarf.split import NO_SPLITS, Splits
 from clew.symbols.symbol_map import U64
 
-_NAME, _DIRECTORY, _SPLIT_NAME = (ROOT_ATTRIBUTES.index(name) for name in ("name", "comp_dir", "dwo_name"))
+_DIRECTORY, _SPLIT_NAME = (ROOT_ATTRIBUTES.index(name) for name in ("comp_dir", "dwo_name"))
 _STRING_BASE, _RANGE_LIST_BASE, _RANGES_BASE = (
     ROOT_ATTRIBUTES.index(name) for name in ("str_offsets_base", "rnglists_base", "ranges_base")
 )
@@ -204,9 +204,7 @@ class DebugInfo:
         if part is not None:
             header, root = units.header(part), units.root_of(part)
             names = NameFinder(units, sections.strings, sections.line_strings, sections.string_offsets, self._names)
-            # In DWARF 5 the offsets of strings begin behind a header.
-            behind = (16 if header[3] == 8 else 8) if header[2] >= 5 else 0
-            names.set_base(part, (root[_STRING_BASE] or (0, behind))[1])
+            names.set_base(part, (root[_STRING_BASE] or (0, units.behind_header(part)))[1])
             ranges = self._ranges(sections)
             reader.set_bases(unit, ranges)
             ranges.offset_size = header[3]
@@ -215,7 +213,7 @@ class DebugInfo:
             ranges.rnglists_base = (root[_RANGE_LIST_BASE] or (0, 0))[1]
             ranges.ranges_base = (self._units.root_of(unit)[_RANGES_BASE] or (0, 0))[1]
             walker = ScopeWalker(units, ranges)
-            reader.read_split(unit, walker, names, part, assembler, sections.name("info"))
+            reader.put_together(unit, walker, names, part, assembler, sections.name("info"))
             self._split_budget = ranges.budget
             return True
         self._splits.missing.add(name)
