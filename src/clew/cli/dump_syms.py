@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from clew.cli.output import counted, printable, report, warn
+from clew.cli.pool import add_jobs, process_pool
+from clew.cli.progress import progress
 from clew.cli.target import missing_file
 from clew.errors import Error, Problem, UsageError
 
@@ -76,19 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="debug",
         help="where else debug files are installed; repeatable",
     )
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=_jobs,
-        metavar="N",
-        help="how many processes share the work (default: one a processor)",
-    )
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
-    return int(text)
+    add_jobs(parser, "share the work")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,11 +105,11 @@ def run(options: argparse.Namespace) -> int:
     files = list(dict.fromkeys(options.files))
     code = 0
     if len(files) == 1:
-        with _progress("units", None) as advance:
+        with progress("units", None) as advance:
             # Of one file, why it cannot be read is an error and no finding.
             written = _dump(files[0], wishes, advance, options.jobs or len(os.sched_getaffinity(0)))
         return _tell(written)
-    with _progress("files", len(files)) as advance:
+    with progress("files", len(files)) as advance:
         for done, written in enumerate(_all(files, wishes, options.jobs), 1):
             code = max(code, _tell(written))
             advance(done)
@@ -132,8 +122,6 @@ def _all(files: list[str], wishes: Wishes, jobs: int | None) -> Iterator[Written
     if jobs == 1:
         yield from (_write(path, wishes) for path in files)
         return
-    from clew.cli.pool import process_pool
-
     with process_pool(jobs) as pool:
         yield from pool.map(_write, files, [wishes] * len(files))
 
@@ -249,24 +237,3 @@ def _tell(written: Written) -> int:
     for sentence in (*written.missing, *written.unsaid):
         warn(f"{printable(written.path)}: {sentence}")
     return code
-
-
-@contextmanager
-def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar, where somebody sees it."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # Refreshed from here: a thread of the bar's own would be alive while processes are forked.
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task = bar.add_task(f"reading {what}", total=total)
-
-        def advance(done: int) -> None:
-            bar.update(task, completed=done)
-            bar.refresh()
-
-        yield advance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,23 @@ from clew.errors import Error
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+
+
+def add_jobs(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """The ``--jobs`` option.
+
+    Args:
+        purpose: what the processes do, as the end of its help.
+    """
+    parser.add_argument(
+        "-j", "--jobs", type=_jobs, metavar="N", help=f"how many processes {purpose} (default: one a processor)"
+    )
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+    return int(text)
 
 
 @contextmanager

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count as counting
 from typing import TYPE_CHECKING
 
 from clew.cli.output import Palette, add_json, counted, palette, print_json, printable, report, warn
+from clew.cli.pool import add_jobs, process_pool
 from clew.cli.target import missing_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from clew.errors import Problem
     from clew.read.stats import Stats
 
@@ -35,16 +32,8 @@ _MOST_FILES, _MOST_PROBLEMS = 20, 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("paths", metavar="FILE|DIR", nargs="+", help="an ELF file, or a directory to search")
-    parser.add_argument(
-        "-j", "--jobs", type=_jobs, metavar="N", help="how many processes read (default: one a processor)"
-    )
+    add_jobs(parser, "read")
     add_json(parser)
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,37 +59,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _parallel(files: Sequence[str], jobs: int) -> Stats:
     """The counts, by a pool of processes."""
-    from clew.cli.pool import process_pool
+    from clew.cli.progress import progress
     from clew.read.stats import survey
 
-    with process_pool(jobs) as pool, _progress(len(files)) as advance:
-        return survey(files, pool, advance)
-
-
-def _progress(files: int) -> AbstractContextManager[Callable[[str], None] | None]:
-    """A progress bar, where somebody sees it."""
-    return _bar(files) if sys.stderr.isatty() else nullcontext()
-
-
-@contextmanager
-def _bar(files: int) -> Iterator[Callable[[str], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Refreshed from here: a thread of the bar's own would be alive while processes are forked.
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("reading tables", total=files)
-        shown = 0.0
-
-        def advance(file: str) -> None:
-            nonlocal shown
-            bar.advance(task)
-            if time.monotonic() - shown > 0.1:
-                bar.refresh()
-                shown = time.monotonic()
-
-        yield advance
+    with process_pool(jobs) as pool, progress("tables", len(files)) as advance:
+        done = counting(1)
+        return survey(files, pool, lambda file: advance(next(done)))
 
 
 def _report(total: Stats) -> int:
