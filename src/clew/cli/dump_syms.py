@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from clew.cli.directories import add_debug_dir, debug_directories
 from clew.cli.output import counted, printable, report, warn
 from clew.cli.pool import add_jobs, process_pool
 from clew.cli.progress import progress
@@ -70,14 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-inlines", action="store_true", help="leave out inlined calls")
     parser.add_argument("--no-cfi", action="store_true", help="leave out the unwind table")
     parser.add_argument("--arch", metavar="NAME", help="what to call the machine, such as x86_64 or arm64")
-    parser.add_argument(
-        "--debug-dir",
-        metavar="DIR",
-        action="append",
-        default=[],
-        dest="debug",
-        help="where else debug files are installed; repeatable",
-    )
+    add_debug_dir(parser, "where else debug files are installed")
     add_jobs(parser, "share the work")
 
 
@@ -89,9 +83,6 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.arch!r} is no name of a machine: it has blanks", hint="such as x86_64")
     if len(options.files) == 1 and not os.path.lexists(options.files[0]):
         raise missing_file(options.files[0])
-    for path in options.debug:
-        if not os.path.isdir(path):
-            raise UsageError("this is no directory", file=path, hint="name one with debug files, as in /usr/lib/debug")
     from clew.symbols.debug_places import Places
 
     wishes = Wishes(
@@ -100,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         not options.no_inlines,
         not options.no_cfi,
         options.arch,
-        Places.default(options.debug),
+        Places.default(debug_directories(options)),
     )
     files = list(dict.fromkeys(options.files))
     code = 0

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew._version import __version__
+from clew.cli.directories import add_debug_dir, debug_directories
 from clew.cli.output import add_json, complain, print_json, problems_json, report, warn
 from clew.cli.target import missing_file
 from clew.errors import Error, NotFoundError, Problem
@@ -55,14 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--pretty-print", action="store_true", help="one line for each function")
     parser.add_argument("-s", "--basenames", action="store_true", help="files without their directories")
     parser.add_argument("-j", "--section", metavar="NAME", help="addresses are offsets in this section")
-    parser.add_argument(
-        "--debug-dir",
-        metavar="DIR",
-        action="append",
-        default=[],
-        dest="debug",
-        help="where else debug files are installed; repeatable",
-    )
+    add_debug_dir(parser, "where else debug files are installed")
     add_json(parser)
     parser.add_argument("-v", "--version", action="version", version=f"clew {__version__}")
     # Found out rather than told: what kind of file it is, and how deep names nest.
@@ -106,11 +100,9 @@ def _print(options: argparse.Namespace, symbols: Symbolizer) -> None:
 def _open(options: argparse.Namespace) -> Symbolizer:
     from clew.symbols import Places, Symbolizer
 
-    for path in options.debug:
-        if not os.path.isdir(path):
-            raise Error("this is no directory", file=path, hint="name one with debug files, as in /usr/lib/debug")
+    places = Places.default(debug_directories(options))
     try:
-        return Symbolizer.open(options.exe, places=Places.default(options.debug), discriminators=True)
+        return Symbolizer.open(options.exe, places=places, discriminators=True)
     except NotFoundError:
         error = missing_file(options.exe)
         if options.exe == _DEFAULT:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from clew.cli.directories import add_debug_dir, check_directory, debug_directories
 from clew.cli.output import counted
 from clew.cli.target import missing_file
 from clew.errors import Error, NotFoundError, Problem
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from clew.target import Target, Thread
     from clew.target.perfdata import PerfData, Sample, SampledProcess
     from clew.walk import Stack
-
-
-#: Processes whose walkers are kept at once. Only a file that makes them up has more.
-_MOST_WALKERS = 4096
 
 
 #: How a recording begins, in either byte order. What reads one is loaded only for one.
@@ -54,13 +51,7 @@ def add_stopped(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--sysroot", metavar="DIR", help="the directory under which the files of a core, a minidump or a recording are"
     )
-    parser.add_argument(
-        "--debug-dir",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="where else to look for files and for debug files, also by build id (may be repeated)",
-    )
+    add_debug_dir(parser, "where else to look for files and for debug files, also by build id")
     parser.add_argument(
         "--symbols",
         metavar="DIR",
@@ -97,17 +88,10 @@ def open_stopped(options: argparse.Namespace) -> Target:
 def check_places(options: argparse.Namespace) -> None:
     """Raises NotFoundError where a directory or file that the user names is not there."""
     named = [("--sysroot", options.sysroot), *(("--debug-dir", each) for each in options.debug_dir)]
-    named += [("--symbols", each) for each in options.symbols]
-    for name, directory in named:
-        if directory is not None and not os.path.isdir(directory):
-            raise NotFoundError(f"{name} names no directory", file=directory, hint="check the path")
+    for option, directory in (*named, *(("--symbols", each) for each in options.symbols)):
+        check_directory(option, directory)
     if options.exe is not None and not os.path.exists(options.exe):
         raise missing_file(options.exe)
-
-
-def debug_directories(options: argparse.Namespace) -> list[str]:
-    """The directories that the user names, without slashes at the end."""
-    return [directory.rstrip("/") or "/" for directory in options.debug_dir]
 
 
 def title(options: argparse.Namespace, target: Target) -> str:
