@@ -6,8 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clew.cli.directories import debug_directories
 from clew.cli.output import Palette, add_json, counted, palette, print_json, printable, problems_json, report
+from clew.cli.target import debug_directories
 from clew.cli.walking import (
     add_stopped,
     is_recording,

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from clew.cli.directories import add_debug_dir, debug_directories
 from clew.cli.output import counted, printable, report, warn
 from clew.cli.pool import add_jobs, process_pool
 from clew.cli.progress import progress
-from clew.cli.target import missing_file
+from clew.cli.target import add_debug_dir, debug_directories, missing_file
 from clew.errors import Error, Problem, UsageError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from clew.cli.directories import debug_directories
 from clew.cli.stack_lines import ModuleLines, stored_symbols
+from clew.cli.target import debug_directories
 from clew.errors import Error
 from clew.symbols.debug_file import DebugFiles, find_debug_information
 from clew.symbols.debug_places import SYSTEM_DIRECTORY, Places

@@ -8,9 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew._version import __version__
-from clew.cli.directories import add_debug_dir, debug_directories
 from clew.cli.output import add_json, complain, print_json, problems_json, report, warn
-from clew.cli.target import missing_file
+from clew.cli.target import add_debug_dir, debug_directories, missing_file
 from clew.errors import Error, NotFoundError, Problem
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a command is pointed at: a file, or a module of a running process."""
+"""What a command is pointed at: a file, or a module of a running process; and where its debug files are."""
 
 from __future__ import annotations
 
@@ -104,3 +104,25 @@ def _of_module(module: Module) -> Target:
     if image is None:
         raise module.trouble or NotFoundError("its file was not found", file=module.name)
     return Target(image, module.name, module.bias)
+
+
+def add_debug_dir(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """The ``--debug-dir`` option.
+
+    Args:
+        purpose: what is looked for there, as its help.
+    """
+    parser.add_argument("--debug-dir", metavar="DIR", action="append", default=[], help=f"{purpose} (may be repeated)")
+
+
+def debug_directories(options: argparse.Namespace) -> list[str]:
+    """The directories that the user names, without slashes at the end. Raises NotFoundError where one is not there."""
+    for directory in options.debug_dir:
+        check_directory("--debug-dir", directory)
+    return [directory.rstrip("/") or "/" for directory in options.debug_dir]
+
+
+def check_directory(option: str, directory: str | None) -> None:
+    """Raises NotFoundError where what an option names is no directory."""
+    if directory is not None and not os.path.isdir(directory):
+        raise NotFoundError(f"{option} names no directory", file=directory, hint="check the path")

@@ -11,9 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from clew.cli.directories import add_debug_dir, check_directory, debug_directories
 from clew.cli.output import counted
-from clew.cli.target import missing_file
+from clew.cli.target import add_debug_dir, check_directory, debug_directories, missing_file
 from clew.errors import Error, NotFoundError, Problem
 
 if TYPE_CHECKING:
