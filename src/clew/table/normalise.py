@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from clew.table.table import U4, U8, Table
+from clew.native.normal_rows import normal_rows
+from clew.table.table import Table
 
 
 def normalise(table: Table, padding: int = 16) -> Table:
@@ -23,28 +22,12 @@ def normalise(table: Table, padding: int = 16) -> Table:
     >>> len(table), [(row.start, row.end) for row in table.normalise()]
     (4, [(16, 48)])
     """
-    start, rule = table.start, table.rule
-    # On equal starts the last one counts.
-    if len(start) > 1:
-        last = np.append(start[1:] != start[:-1], True)
-        if not last.all():
-            start, rule = start[last], rule[last]
-    start, rule = _distinct(start, rule)
-    if padding > 1 and len(start) > 2:
-        gap = (rule[1:-1] == 0) & (start[2:] - start[1:-1] < padding) & (start[2:] % np.uint64(padding) == 0)
-        keep = np.concatenate(([True], ~gap, [True]))
-        start, rule = _distinct(start[keep], rule[keep])
+    start, rule = normal_rows(table.start, table.rule, padding)
     return replace(
         table,
-        start=np.ascontiguousarray(start),
-        rule=np.ascontiguousarray(rule),
+        start=start,
+        rule=rule,
         args_size=None,
         normalised=True,
     )
 
-
-def _distinct(start: U8, rule: U4) -> tuple[U8, U4]:
-    """Rows without those that say what the one before says."""
-    keep = np.ones(len(rule), bool)
-    keep[1:] = rule[1:] != rule[:-1]
-    return start[keep], rule[keep]

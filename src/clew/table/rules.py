@@ -53,6 +53,11 @@ class RuleColumns:
     cell_value: npt.NDArray[np.int64]
     expressions: Sequence[bytes]
 
+    def numbers(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """All columns but the expressions, in this order."""
+        heads = (self.cfa_kind, self.cfa_register, self.cfa_value, self.context, self.first, self.size)
+        return (*heads, self.cell_register, self.cell_kind, self.cell_value)
+
 
 class Rules(Sequence[Rule]):
     """A sequence of rules by number; number 0 is *no information*.
@@ -66,6 +71,11 @@ class Rules(Sequence[Rule]):
         self._made: dict[int, Rule] = dict(enumerate(rules)) if columns is None else {}
         self._count = len(self._made) if columns is None else len(columns.cfa_kind)
         self._expressions: dict[int, AnyExpression] = {}
+
+    @property
+    def columns(self) -> RuleColumns | None:
+        """The columns that they are made from; None for rules that came as objects."""
+        return self._columns
 
     def __len__(self) -> int:
         return self._count

@@ -1,0 +1,438 @@
+/*
+ * A step: from a frame to its caller, by a packed table that packed_check.h found sound.
+ *
+ * Whoever includes this says how memory of the program being unwound is read, and may say how the table is:
+ *
+ *     CLEW_LOAD(memory, address, size, into)   reads `size` (1 to 8) bytes at `address` into the uint64_t at `into`, filled up
+ *                                              with zeroes; not 0 if they could be read. `memory` is passed through.
+ *     CLEW_SEGMENT, CLEW_PAGE, CLEW_BUCKET, CLEW_ROW, CLEW_ESCAPE, CLEW_RULE, CLEW_CELL, CLEW_STEP (table, number)
+ *                                              a record of the table; by default from the pointers of struct clew_table.
+ *     CLEW_PREFIX                              what the functions' names begin with; `clew_` by default. The header may be
+ *                                              included more than once, with other macros.
+ *
+ * The kernel's verifier is the strictest reader: no function pointers, no recursion, loops with a bound that can be seen, a
+ * small stack, no library. `machine` is a constant wherever a function is called, and the compiler drops the other one.
+ */
+#ifndef CLEW_STEP_H
+#define CLEW_STEP_H
+
+#include "packed.h"
+
+#define CLEW_INLINE inline __attribute__((always_inline, unused))
+#ifndef CLEW_OUTLINE
+#define CLEW_OUTLINE __attribute__((noinline, unused))
+#endif
+
+/* How many registers a frame has room for: x86-64 needs 17, AArch64 33. */
+#ifndef CLEW_REGISTERS
+#define CLEW_REGISTERS 33
+#endif
+
+enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH64_SP = 31, CLEW_AARCH64_PC = 32 };
+
+#define CLEW_SP(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_SP : CLEW_X86_64_SP)
+#define CLEW_PC(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_PC : CLEW_X86_64_PC)
+#define CLEW_BIT(number) ((uint64_t)1 << (number))
+
+/* The registers that a rule's `saved` may name: those that a function has to preserve, and the return address. */
+#define CLEW_X86_64_SAVED 0x1f048u   /* rbx rbp r12-r15 rip */
+#define CLEW_AARCH64_SAVED 0x7ff80000u /* x19-x30 */
+
+/* The bits of a code pointer that may be an authentication code (Linux, 48-bit addresses); bit 55 says what they were. */
+#ifndef CLEW_CODE_MASK
+#define CLEW_CODE_MASK 0xff7f000000000000ull
+#endif
+
+/* The registers of a frame, by DWARF number; bit i of `known` says whether r[i] is known. The pc always is. */
+struct clew_frame {
+    uint64_t known;
+    uint64_t r[CLEW_REGISTERS];
+};
+
+/* What a step says. Negative: why there is no caller. */
+enum clew_status {
+    CLEW_CALLED = 0,             /* the frame is now its caller's, whose pc is a return address */
+    CLEW_INTERRUPTED = 1,        /* as well, but the caller was interrupted: its pc is looked up as it is */
+    CLEW_OUTERMOST = -1,         /* there is no caller: the return address is undefined */
+    CLEW_NO_ROW = -2,            /* the table says nothing of this address */
+    CLEW_UNKNOWN_REGISTER = -3,  /* a register is needed that is not known */
+    CLEW_UNREADABLE = -4,        /* memory is needed that cannot be read */
+    CLEW_BAD_RULE = -5,          /* the rule cannot be computed */
+    CLEW_NO_PROGRESS = -6,       /* the caller would be the frame itself, or lie below it */
+    CLEW_NULL_RETURN = -7,       /* the return address is 0 */
+};
+
+/* What an evaluation needs: in one place, since the kernel's functions take five arguments at most. */
+struct clew_place {
+    const struct clew_table *table;
+    const struct clew_frame *frame;
+    void *memory;
+    uint64_t cfa;
+};
+
+/* Values of the caller, before they replace the callee's: a bit for each register that the rule names, and that was got. */
+struct clew_fresh {
+    uint64_t named, got;
+    uint64_t r[CLEW_REGISTERS];
+};
+
+#endif /* CLEW_STEP_H */
+
+#ifndef CLEW_PREFIX
+#define CLEW_PREFIX clew_
+#endif
+#undef CLEW_PASTE_
+#undef CLEW_PASTE
+#undef CLEW_FUNCTION
+#define CLEW_PASTE_(a, b) a##b
+#define CLEW_PASTE(a, b) CLEW_PASTE_(a, b)
+#define CLEW_FUNCTION(name) CLEW_PASTE(CLEW_PREFIX, name)
+
+#ifndef CLEW_SEGMENT
+#define CLEW_SEGMENT(table, number) ((table)->segments[number])
+#define CLEW_PAGE(table, number) ((table)->pages[number])
+#define CLEW_BUCKET(table, number) ((table)->buckets[number])
+#define CLEW_ROW(table, number) ((table)->rows[number])
+#define CLEW_ESCAPE(table, number) ((table)->escapes[number])
+#define CLEW_RULE(table, number) (&(table)->rules[number])
+#define CLEW_CELL(table, number) ((table)->cells[number])
+#define CLEW_STEP(table, number) ((table)->steps[number])
+#endif
+
+/* The rule of a row that says where it stands among the escapes, or 0. */
+static CLEW_INLINE uint32_t CLEW_FUNCTION(escaped)(const struct clew_table *table, uint32_t row) {
+    uint32_t low = 0, high = table->escape_count;
+    for (int turn = 0; turn < 32 && low < high; turn++) {
+        uint32_t middle = low + (high - low) / 2;
+        struct clew_escape escape = CLEW_ESCAPE(table, middle);
+        if (escape.row == row)
+            return escape.rule;
+        if (escape.row < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+/*
+ * The number of the rule at an address of the file; 0 where there is none.
+ *
+ * Among the n + 1 rows of a bucket the one that starts last, but not behind the address, is found without a branch that
+ * depends on it: halving until eight are left, then counting those that start at or before it. The rows behind a bucket
+ * start behind its addresses, and the padding behind a page has the last row's rule.
+ */
+static CLEW_INLINE uint32_t CLEW_FUNCTION(find)(const struct clew_table *table, uint64_t address) {
+    for (uint32_t number = 0; number < CLEW_SEGMENTS_MOST && number < table->segment_count; number++) {
+        uint64_t offset = address - CLEW_SEGMENT(table, number).start;
+        if (offset >= CLEW_SEGMENT(table, number).size)
+            continue;
+        struct clew_page page = CLEW_PAGE(table, CLEW_SEGMENT(table, number).page + (uint32_t)(offset >> CLEW_PAGE_BITS));
+        uint32_t at = offset & ((1 << CLEW_PAGE_BITS) - 1);
+        uint32_t bucket = page.bucket + (at >> CLEW_BUCKET_BITS);
+        uint32_t first = CLEW_BUCKET(table, bucket);
+        uint32_t left = CLEW_BUCKET(table, bucket + 1) - first;
+        uint32_t row = page.row + first;
+        for (int turn = 0; turn < 5 && left > CLEW_ROW_PADDING; turn++) {
+            uint32_t half = left >> 1;
+            row += CLEW_ROW_START(CLEW_ROW(table, row + half)) <= at ? half : 0;
+            left -= half;
+        }
+        uint32_t before = 0;
+        for (uint32_t next = 1; next <= CLEW_ROW_PADDING; next++)
+            before += CLEW_ROW_START(CLEW_ROW(table, row + next)) <= at;
+        row += before;
+        uint32_t rule = CLEW_ROW_RULE(CLEW_ROW(table, row));
+        return rule != CLEW_RULE_ESCAPED ? rule : CLEW_FUNCTION(escaped)(table, row);
+    }
+    return 0;
+}
+
+/*
+ * What an expression of `count` steps computes, into `result`; CLEW_CALLED if it does. Unless it is the CFA's own, it begins
+ * with the CFA on its stack. The table's check made sure of its steps, not of its stack.
+ */
+static CLEW_OUTLINE int CLEW_FUNCTION(evaluate)(const struct clew_place *place, uint32_t first, uint32_t count, int of_cfa,
+                                                uint64_t *result) {
+    const struct clew_table *table = place->table;
+    const struct clew_frame *frame = place->frame;
+    uint64_t stack[CLEW_EXPRESSION_DEPTH];
+    uint32_t depth = 0, next = 0;
+    if (!of_cfa)
+        stack[depth++] = place->cfa;
+    for (int fuel = 0; fuel < CLEW_EXPRESSION_FUEL && next < count; fuel++) {
+        struct clew_step step = CLEW_STEP(table, first + next);
+        next++;
+        uint64_t value = (uint64_t)(int64_t)step.value;
+        uint32_t reg = step.operand;
+        if (step.kind == CLEW_STEP_PUSH || step.kind == CLEW_STEP_REGISTER || step.kind == CLEW_STEP_PICK) {
+            if (step.kind == CLEW_STEP_REGISTER) {
+                if (reg >= CLEW_REGISTERS || !(frame->known >> reg & 1))
+                    return CLEW_UNKNOWN_REGISTER;
+                value += frame->r[reg];
+            } else if (step.kind == CLEW_STEP_PICK) {
+                if (reg >= depth || depth - 1 - reg >= CLEW_EXPRESSION_DEPTH)
+                    return CLEW_BAD_RULE;
+                value = stack[depth - 1 - reg];
+            }
+            if (depth >= CLEW_EXPRESSION_DEPTH)
+                return CLEW_BAD_RULE;
+            stack[depth++] = value;
+            continue;
+        }
+        if (step.kind == CLEW_STEP_SKIP) {
+            next = (uint32_t)step.value;
+            continue;
+        }
+        if (depth < 1 || depth > CLEW_EXPRESSION_DEPTH)
+            return CLEW_BAD_RULE;
+        uint64_t top = stack[depth - 1];
+        switch (step.kind) {
+        case CLEW_STEP_HIGH: stack[depth - 1] = (top & 0xffffffffu) | value << 32; continue;
+        case CLEW_STEP_LOAD:
+            if (!CLEW_LOAD(place->memory, top, reg, &stack[depth - 1]))
+                return CLEW_UNREADABLE;
+            continue;
+        case CLEW_STEP_BRANCH:
+            depth--;
+            if (top)
+                next = (uint32_t)step.value;
+            continue;
+        case CLEW_STEP_DROP: depth--; continue;
+        case CLEW_STEP_ABS: stack[depth - 1] = (int64_t)top < 0 ? 0 - top : top; continue;
+        case CLEW_STEP_NEG: stack[depth - 1] = 0 - top; continue;
+        case CLEW_STEP_NOT: stack[depth - 1] = ~top; continue;
+        }
+        if (depth < 2)
+            return CLEW_BAD_RULE;
+        uint64_t second = stack[depth - 2];
+        if (step.kind == CLEW_STEP_SWAP) {
+            stack[depth - 1] = second;
+            stack[depth - 2] = top;
+            continue;
+        }
+        if (step.kind == CLEW_STEP_ROT) {
+            if (depth < 3)
+                return CLEW_BAD_RULE;
+            stack[depth - 1] = second;
+            stack[depth - 2] = stack[depth - 3];
+            stack[depth - 3] = top;
+            continue;
+        }
+        depth--;
+        int64_t left = (int64_t)second, right = (int64_t)top;
+        uint64_t negative = left < 0 ? ~0ull : 0;
+        switch (step.kind) {
+        case CLEW_STEP_PLUS: second += top; break;
+        case CLEW_STEP_MINUS: second -= top; break;
+        case CLEW_STEP_MUL: second *= top; break;
+        case CLEW_STEP_DIV: {
+            if (!top)
+                return CLEW_BAD_RULE;
+            /* Of the magnitudes: the kernel's machine divides unsigned numbers only, and the most negative by -1 is itself. */
+            uint64_t quotient = (left < 0 ? 0 - second : second) / (right < 0 ? 0 - top : top);
+            second = (left < 0) != (right < 0) ? 0 - quotient : quotient;
+            break;
+        }
+        case CLEW_STEP_MOD:
+            if (!top)
+                return CLEW_BAD_RULE;
+            second %= top;
+            break;
+        case CLEW_STEP_AND: second &= top; break;
+        case CLEW_STEP_OR: second |= top; break;
+        case CLEW_STEP_XOR: second ^= top; break;
+        case CLEW_STEP_SHL: second = top < 64 ? second << top : 0; break;
+        case CLEW_STEP_SHR: second = top < 64 ? second >> top : 0; break;
+        case CLEW_STEP_SHRA: second = top >= 64 ? negative : top ? second >> top | negative << (64 - top) : second; break;
+        case CLEW_STEP_EQ: second = left == right; break;
+        case CLEW_STEP_NE: second = left != right; break;
+        case CLEW_STEP_GE: second = left >= right; break;
+        case CLEW_STEP_GT: second = left > right; break;
+        case CLEW_STEP_LE: second = left <= right; break;
+        case CLEW_STEP_LT: second = left < right; break;
+        default: return CLEW_BAD_RULE;
+        }
+        stack[depth - 1] = second;
+    }
+    if (next < count || depth < 1 || depth > CLEW_EXPRESSION_DEPTH)
+        return CLEW_BAD_RULE;
+    *result = stack[depth - 1];
+    return CLEW_CALLED;
+}
+
+static CLEW_INLINE uint32_t CLEW_FUNCTION(first_cell)(const struct clew_rule *rule) {
+    return rule->slot[0] | rule->slot[1] << 8 | rule->slot[2] << 16 | (uint32_t)rule->slot[3] << 24;
+}
+
+/* The CFA of a frame by a rule, into `place->cfa`. */
+static CLEW_INLINE int CLEW_FUNCTION(cfa)(int machine, const struct clew_rule *rule, struct clew_place *place) {
+    const struct clew_frame *frame = place->frame;
+    uint32_t kind = CLEW_CFA_KIND(rule), from = CLEW_CFA_FROM(rule);
+    if (kind == CLEW_CFA_NONE)
+        return CLEW_NO_ROW;
+    if (kind == CLEW_CFA_EXPRESSION) {
+        struct clew_cell cell = CLEW_CELL(place->table, CLEW_FUNCTION(first_cell)(rule));
+        if (cell.kind != CLEW_CELL_IS_EXPRESSION)
+            return CLEW_BAD_RULE;
+        return CLEW_FUNCTION(evaluate)(place, (uint32_t)cell.value, cell.other, 1, &place->cfa);
+    }
+    if (from >= CLEW_REGISTERS || !(frame->known >> from & 1))
+        return CLEW_UNKNOWN_REGISTER;
+    uint64_t cfa = frame->r[from] + (uint64_t)(int64_t)rule->cfa_offset;
+    if (kind == CLEW_CFA_LOADED)
+        return CLEW_LOAD(place->memory, cfa, 8, &place->cfa) ? CLEW_CALLED : CLEW_UNREADABLE;
+    uint32_t stub = rule->flags >> CLEW_RULE_STUB_SHIFT;
+    if (stub && (frame->r[CLEW_PC(machine)] & 15) >= stub)
+        cfa += 8;
+    place->cfa = cfa;
+    return CLEW_CALLED;
+}
+
+/* The value that a cell gives, into `result`. All of them are of the old frame. */
+static CLEW_INLINE int CLEW_FUNCTION(cell_value)(const struct clew_place *place, struct clew_cell cell, uint64_t *result) {
+    uint64_t value = (uint64_t)(int64_t)cell.value, address = place->cfa + value;
+    int status;
+    switch (cell.kind) {
+    case CLEW_CELL_CFA_PLUS: *result = address; return CLEW_CALLED;
+    case CLEW_CELL_AT_CFA: break;
+    case CLEW_CELL_IN_REGISTER:
+    case CLEW_CELL_AT_REGISTER:
+        if (cell.other >= CLEW_REGISTERS || !(place->frame->known >> cell.other & 1))
+            return CLEW_UNKNOWN_REGISTER;
+        *result = address = place->frame->r[cell.other] + value;
+        if (cell.kind == CLEW_CELL_IN_REGISTER)
+            return CLEW_CALLED;
+        break;
+    case CLEW_CELL_AT_EXPRESSION:
+    case CLEW_CELL_IS_EXPRESSION:
+        status = CLEW_FUNCTION(evaluate)(place, (uint32_t)cell.value, cell.other, 0, &address);
+        if (status != CLEW_CALLED)
+            return status;
+        *result = address;
+        if (cell.kind == CLEW_CELL_IS_EXPRESSION)
+            return CLEW_CALLED;
+        break;
+    default: return CLEW_BAD_RULE;
+    }
+    return CLEW_LOAD(place->memory, address, 8, result) ? CLEW_CALLED : CLEW_UNREADABLE;
+}
+
+/*
+ * The registers that the rule names in cells. One that cannot be had is unknown; only why the return address cannot is told:
+ * that is the register `back`, or on AArch64 the pc, two numbers behind it, if the rule names that as well.
+ */
+static CLEW_OUTLINE int CLEW_FUNCTION(cells)(const struct clew_place *place, const struct clew_rule *rule, uint32_t back,
+                                             struct clew_fresh *fresh) {
+    uint32_t first = CLEW_FUNCTION(first_cell)(rule);
+    int result = CLEW_CALLED;
+    for (uint32_t number = 0; number < 64 && number < rule->slot[4]; number++) {
+        struct clew_cell cell = CLEW_CELL(place->table, first + number);
+        if (cell.reg >= CLEW_REGISTERS)
+            continue; /* the CFA's own */
+        int status = CLEW_FUNCTION(cell_value)(place, cell, &fresh->r[cell.reg]);
+        fresh->named |= CLEW_BIT(cell.reg);
+        if (status == CLEW_CALLED)
+            fresh->got |= CLEW_BIT(cell.reg);
+        if (cell.reg == back || cell.reg == back + 2)
+            result = status;
+    }
+    return result;
+}
+
+/*
+ * Leaves the frame by a rule: its registers become the caller's. If it cannot, the frame is as it was.
+ *
+ * Not checked here is that the stack goes on: see CLEW_FUNCTION(step).
+ */
+static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table *table, const struct clew_rule *rule,
+                                            struct clew_frame *frame, void *memory) {
+    const uint32_t sp = CLEW_SP(machine), pc = CLEW_PC(machine);
+    const uint32_t back = machine == CLEW_AARCH64 ? (uint32_t)CLEW_AARCH64_LR : pc;
+    struct clew_place place = {table, frame, memory, 0};
+    uint64_t target, known;
+    if (rule->flags & CLEW_RULE_OUTERMOST)
+        return CLEW_OUTERMOST;
+    int status = CLEW_FUNCTION(cfa)(machine, rule, &place);
+    if (status != CLEW_CALLED)
+        return status;
+    const uint64_t cfa = place.cfa;
+    if (rule->flags & CLEW_RULE_CELLS) {
+        struct clew_fresh fresh = {0, 0, {0}};
+        status = CLEW_FUNCTION(cells)(&place, rule, back, &fresh);
+        if (status != CLEW_CALLED)
+            return status;
+        const uint64_t got = fresh.got, named = fresh.named;
+        known = (frame->known & rule->same & ~named) | got;
+        if (got >> pc & 1)
+            target = fresh.r[pc];
+        else if (got >> back & 1)
+            target = fresh.r[back];
+        else if (known >> back & 1)
+            target = frame->r[back];
+        else
+            return CLEW_UNKNOWN_REGISTER;
+        for (uint32_t number = 0; number < CLEW_REGISTERS; number++)
+            if (got >> number & 1)
+                frame->r[number] = fresh.r[number];
+        if (!((named | rule->same) >> sp & 1)) {
+            frame->r[sp] = cfa;
+            known |= CLEW_BIT(sp);
+        }
+    } else {
+        const uint32_t saved = rule->saved;
+        if (saved >> back & 1) {
+            uint64_t at = cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(back)]);
+            if (!CLEW_LOAD(memory, at, 8, &target))
+                return CLEW_UNREADABLE;
+        } else if (frame->known & rule->same & CLEW_BIT(back)) {
+            target = frame->r[back];
+        } else {
+            return CLEW_UNKNOWN_REGISTER;
+        }
+        known = frame->known & rule->same;
+        const uint32_t possible = machine == CLEW_AARCH64 ? CLEW_AARCH64_SAVED : CLEW_X86_64_SAVED;
+        for (uint32_t number = 0; number < 32; number++) {
+            if (!(possible >> number & 1) || number == back || !(saved >> number & 1))
+                continue;
+            uint64_t at = cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(number)]);
+            if (CLEW_LOAD(memory, at, 8, &frame->r[number]))
+                known |= CLEW_BIT(number);
+        }
+        if (machine == CLEW_AARCH64) {
+            frame->r[back] = target;
+            known |= CLEW_BIT(back);
+        }
+        frame->r[sp] = cfa;
+        known |= CLEW_BIT(sp);
+    }
+    if (machine == CLEW_AARCH64 && rule->flags & CLEW_RULE_SIGNED)
+        target = target >> 55 & 1 ? target | CLEW_CODE_MASK : target & ~CLEW_CODE_MASK;
+    frame->r[pc] = target;
+    frame->known = known | CLEW_BIT(pc);
+    return rule->flags & CLEW_RULE_SIGNAL ? CLEW_INTERRUPTED : CLEW_CALLED;
+}
+
+/*
+ * One step, checked: looks the pc up, applies the rule, and makes sure that the stack goes on.
+ *
+ * `interrupted`: whether the frame's pc was interrupted rather than called from. `bias`: what the file's addresses are
+ * moved by. A caller lies above its callee; only below an interrupted frame, which may have no stack of its own, may both
+ * have the same stack pointer, and an interrupted program may have another stack altogether.
+ */
+static CLEW_INLINE int CLEW_FUNCTION(step)(int machine, const struct clew_table *table, uint64_t bias,
+                                           struct clew_frame *frame, int interrupted, void *memory) {
+    const uint32_t sp = CLEW_SP(machine), pc = CLEW_PC(machine);
+    uint64_t old_pc = frame->r[pc], old_sp = frame->r[sp];
+    uint32_t number = CLEW_FUNCTION(find)(table, old_pc - bias - (interrupted ? 0 : 1));
+    int status = CLEW_FUNCTION(apply)(machine, table, CLEW_RULE(table, number), frame, memory);
+    if (status < 0)
+        return status;
+    if (!frame->r[pc])
+        return CLEW_NULL_RETURN;
+    if (status == CLEW_INTERRUPTED)
+        return frame->r[pc] == old_pc && frame->r[sp] == old_sp ? CLEW_NO_PROGRESS : status;
+    if (frame->r[sp] < old_sp || (frame->r[sp] == old_sp && (!interrupted || frame->r[pc] == old_pc)))
+        return CLEW_NO_PROGRESS;
+    return status;
+}

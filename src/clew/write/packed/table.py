@@ -1,0 +1,146 @@
+"""A Table packed: written once, read by everything that walks fast. ``native/packed.h`` says how it lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.errors import UsageError
+from clew.image import Image
+from clew.native.packed_rows import RowPacker, tally
+from clew.native.packed_rules import RulePacker
+from clew.read.packed import layout
+from clew.read.packed.checksum import crc32
+from clew.read.packed.layout import PackedMachine
+from clew.table import Table
+from clew.write.packed.cells import CellPacker
+from clew.write.packed.segments import Stretch, stretches
+
+_ALIGNMENT = 32
+
+
+def packed_machine(table: Table) -> PackedMachine:
+    """What packed tables know of the table's machine.
+
+    Raises:
+        UsageError: they are not made for it.
+    """
+    for target in layout.MACHINES:
+        if target.machine == table.machine:
+            return target
+    names = " and ".join(target.machine.name for target in layout.MACHINES)
+    raise UsageError(f"packed tables are for {names}, and this is a table for {table.machine.name}")
+
+
+def packed(table: Table, image: Image | None = None, build_id: bytes | None = None) -> bytes:
+    """The table in packed form.
+
+    It says the same as the table at every address that has a rule and, where the file says what can be executed, can be
+    executed; registers other than the integer ones are left out. Padding between functions has the rule before it.
+
+    Args:
+        table: decoded or normalised.
+        image: the file that it is of, for its segments and its build id.
+        build_id: the build id, where no file tells it; at most 32 bytes count.
+
+    Raises:
+        UsageError: packed tables are not made for this machine.
+        FormatError: the rows are spread over far more addresses than the file has bytes.
+    """
+    target = packed_machine(table)
+    if not table.normalised:
+        table = table.normalise()
+    pieces = stretches(table, image)
+    used, number = _numbers(table, pieces)
+    rules, cells, steps = _rules(table, used, target)
+    packer = RowPacker(
+        table.start,
+        table.rule,
+        number,
+        sum(piece.last - piece.first + 1 for piece in pieces),
+        [piece.size for piece in pieces],
+    )
+    for piece in pieces:
+        packer.pack(piece.first, piece.address, piece.size)
+    pages, buckets, rows, escapes = packer.columns()
+    if build_id is None and image is not None:
+        build_id = image.build_id
+    parts: dict[str, npt.NDArray[np.generic] | bytes | bytearray] = {
+        "segments": _segments(pieces),
+        "pages": pages,
+        "buckets": buckets,
+        "rows": rows,
+        "escapes": np.array(escapes, "<u4"),
+        "rules": rules,
+        "cells": cells,
+        "steps": steps,
+    }
+    return _assembled(target, parts, (build_id or b"")[:32])
+
+
+def _numbers(
+    table: Table, pieces: list[Stretch]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """The rules in use, the most frequent first behind *no information*, and the number that each rule gets."""
+    count = np.zeros(len(table.rules), np.uint64)
+    for piece in pieces:
+        tally(table.rule, piece.first, piece.last, count)
+    count[:1] = 0
+    used = np.flatnonzero(count)
+    used = used[np.argsort(count[used], kind="stable")[::-1]]
+    used = np.concatenate(([0], used)).astype(np.uint32)
+    number = np.zeros(len(count), np.uint32)
+    number[used] = np.arange(len(used), dtype=np.uint32)
+    return used, number
+
+
+def _rules(
+    table: Table, used: npt.NDArray[np.uint32], target: PackedMachine
+) -> tuple[npt.NDArray[np.uint8], bytearray, bytearray]:
+    """Rules, cells and steps."""
+    out = np.zeros(32 * len(used), np.uint8)
+    cells = CellPacker(target)
+    columns = table.rules.columns
+    rest = range(1, len(used))
+    if columns is not None:
+        machine = target.machine
+        packer = RulePacker(
+            columns.numbers(), target.registers, machine.stack_pointer, machine.return_address, target.saved, target.same
+        )
+        rest = packer.pack(used, out)
+    for index in rest:
+        out[32 * index : 32 * index + 32] = np.frombuffer(cells.pack(table.rules[int(used[index])]), np.uint8)
+    return out, cells.cells, cells.steps
+
+
+def _segments(pieces: list[Stretch]) -> npt.NDArray[np.void]:
+    segments = np.zeros(len(pieces), layout.SEGMENT)
+    page = 0
+    for segment, piece in zip(segments, pieces, strict=True):
+        pages = -(-piece.size >> layout.PAGE_BITS)
+        segment["start"], segment["size"], segment["page"], segment["pages"] = piece.address, piece.size, page, pages
+        page += pages
+    return segments
+
+
+def _assembled(
+    target: PackedMachine, parts: dict[str, npt.NDArray[np.generic] | bytes | bytearray], build_id: bytes
+) -> bytes:
+    """The parts behind their header."""
+    header = np.zeros((), layout.HEADER)
+    header["magic"], header["version"], header["machine"] = layout.MAGIC, layout.VERSION, target.number
+    header["build_id_size"] = len(build_id)
+    header["build_id"] = np.void(build_id.ljust(32, b"\0"))
+    pieces: list[bytes | memoryview] = []
+    offset = layout.HEADER.itemsize
+    for name in layout.PARTS:
+        data = memoryview(parts[name]).cast("B")
+        header[name]["offset"] = offset
+        header[name]["count"] = len(data) // layout.RECORDS[name].itemsize
+        padding = -len(data) % _ALIGNMENT
+        pieces += (data, bytes(padding))
+        offset += len(data) + padding
+    header["size"] = offset
+    out = bytearray(b"".join((header.tobytes(), *pieces)))
+    out[12:16] = crc32(memoryview(out)[layout.CHECKED_FROM :]).to_bytes(4, "little")
+    return bytes(out)
