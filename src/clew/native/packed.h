@@ -12,7 +12,7 @@
  *
  * All numbers are little-endian. Every part starts at a multiple of its records' size, which divides 4096, so that no
  * record lies across two pages of memory: the kernel's program reads the table in pieces of that size. (Segments, pages,
- * rows: 32, 8, 4 bytes; rules 32, cells 8, steps 8.)
+ * rows: 32, 4, 4 bytes; buckets 2, escapes 8; rules 32, cells 8, steps 8.)
  *
  * Everything is checked once, by packed_check.h; step.h trusts what was checked.
  *
@@ -69,14 +69,14 @@ struct clew_segment { /* 32 bytes: a stretch of code, sorted by start */
     uint64_t reserved;
 };
 
-struct clew_page { /* 8 bytes */
-    uint32_t row;    /* the number of its first row */
-    uint32_t bucket; /* the number of its first bucket */
-};
+/*
+ * A page is a uint32_t: the number of its first row. Its first bucket is its own number times CLEW_PAGE_BUCKETS + 1; those
+ * behind the end of its segment are as the last.
+ */
 
-/* A bucket is a uint16_t. A row is a uint32_t: where it starts in its page in the low half, its rule in the high one. */
-#define CLEW_ROW_START(row) ((row) & 0xffffu)
-#define CLEW_ROW_RULE(row) ((row) >> 16)
+/* A bucket is a uint16_t. A row is a uint32_t: where it starts in its page in the high half, its rule in the low one. */
+#define CLEW_ROW_START(row) ((row) >> 16)
+#define CLEW_ROW_RULE(row) ((row) & 0xffffu)
 /* In place of a rule's number: it is among the escapes, by the row's number. */
 #define CLEW_RULE_ESCAPED 0xffffu
 
@@ -107,6 +107,8 @@ enum clew_rule_flags {
  *
  * Bit i of `saved`: register i is in memory, at CFA - 8 * (base + slot[CLEW_SLOT(i)]). Bit i of `same`: it keeps its value.
  * A register of neither, and of no cell, is unknown in the caller; but the stack pointer is then the CFA.
+ *
+ * The place of the stack pointer in `slot` holds the largest of the others: where the farthest of the saved words is.
  *
  * A rule with CLEW_RULE_CELLS has something that this cannot say, and says so of each register in a cell of its own:
  * `saved` is 0, and `slot` holds the number of its first cell (four bytes) and how many there are (one).
@@ -172,7 +174,7 @@ struct clew_step { /* 8 bytes */
 /* A checked table: its parts as pointers. */
 struct clew_table {
     const struct clew_segment *segments;
-    const struct clew_page *pages;
+    const uint32_t *pages;
     const uint16_t *buckets;
     const uint32_t *rows;
     const struct clew_escape *escapes;

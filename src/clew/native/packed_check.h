@@ -62,7 +62,7 @@ static int clew_part_fits(const struct clew_packed_header *header, struct clew_p
 }
 
 static int clew_pages_sound(const struct clew_packed_header *h, const struct clew_table *t) {
-    uint32_t page_number = 0, row = 0, bucket = 0;
+    uint32_t page_number = 0, row = 0;
     uint64_t end = 0;
     if (h->segments.count > CLEW_SEGMENTS_MOST)
         return CLEW_PACKED_SEGMENT_BAD;
@@ -77,8 +77,8 @@ static int clew_pages_sound(const struct clew_packed_header *h, const struct cle
             uint64_t left = s->size - ((uint64_t)p << CLEW_PAGE_BITS);
             uint32_t bytes = left < 1 << CLEW_PAGE_BITS ? (uint32_t)left : 1 << CLEW_PAGE_BITS;
             uint32_t buckets = (bytes + (1 << CLEW_BUCKET_BITS) - 1) >> CLEW_BUCKET_BITS;
-            if (t->pages[page_number].row != row || t->pages[page_number].bucket != bucket ||
-                buckets + 1 > h->buckets.count - bucket || row >= h->rows.count)
+            uint64_t bucket = (uint64_t)page_number * (CLEW_PAGE_BUCKETS + 1);
+            if (t->pages[page_number] != row || bucket + buckets + 1 > h->buckets.count || row >= h->rows.count)
                 return CLEW_PACKED_PAGE_BAD;
             const uint16_t *numbers = &t->buckets[bucket];
             const uint32_t *rows = &t->rows[row];
@@ -91,7 +91,7 @@ static int clew_pages_sound(const struct clew_packed_header *h, const struct cle
                 if (CLEW_ROW_START(rows[r]) <= CLEW_ROW_START(rows[r - 1]))
                     return CLEW_PACKED_ROW_BAD;
             for (uint32_t r = 1; r <= CLEW_ROW_PADDING; r++)
-                if (rows[last + r] != (rows[last] | 0xffffu))
+                if (rows[last + r] != (rows[last] | 0xffff0000u))
                     return CLEW_PACKED_ROW_BAD;
             /* A bucket's number is that of the last row that starts at or before its first byte. */
             for (uint32_t b = 0; b < buckets; b++) {
@@ -101,16 +101,14 @@ static int clew_pages_sound(const struct clew_packed_header *h, const struct cle
                     return CLEW_PACKED_BUCKET_BAD;
             }
             row += last + 1 + CLEW_ROW_PADDING;
-            bucket += buckets + 1;
         }
     }
-    return page_number == h->pages.count && row == h->rows.count && bucket == h->buckets.count ? CLEW_PACKED_SOUND
-                                                                                               : CLEW_PACKED_PAGE_BAD;
+    return page_number == h->pages.count && row == h->rows.count ? CLEW_PACKED_SOUND : CLEW_PACKED_PAGE_BAD;
 }
 
 static int clew_rules_sound(const struct clew_packed_header *h, const struct clew_table *t) {
     uint32_t registers = h->machine == CLEW_AARCH64 ? 33 : 17, escaped = 0;
-    uint32_t possible = h->machine == CLEW_AARCH64 ? 0x7ff80000u : 0x1f048u;
+    uint32_t possible = h->machine == CLEW_AARCH64 ? 0x7ff80000u : 0x1f048u, sp = h->machine == CLEW_AARCH64 ? 31 : 7;
     for (uint32_t r = 0; r < h->rows.count; r++) {
         uint32_t rule = CLEW_ROW_RULE(t->rows[r]);
         if (rule >= h->rules.count && rule != CLEW_RULE_ESCAPED)
@@ -132,6 +130,9 @@ static int clew_rules_sound(const struct clew_packed_header *h, const struct cle
             (rule->flags >> CLEW_RULE_STUB_SHIFT && (kind != CLEW_CFA_REGISTER || h->machine != CLEW_X86_64)) ||
             rule->saved & ~possible || (with_cells && rule->saved))
             return CLEW_PACKED_RULE_BAD;
+        for (uint32_t number = 0; number < 32; number++)
+            if (rule->saved >> number & 1 && rule->slot[CLEW_SLOT(number)] > rule->slot[CLEW_SLOT(sp)])
+                return CLEW_PACKED_RULE_BAD;
         if (with_cells) {
             uint32_t first = rule->slot[0] | rule->slot[1] << 8 | rule->slot[2] << 16 | (uint32_t)rule->slot[3] << 24;
             uint32_t count = rule->slot[4];
@@ -192,7 +193,7 @@ static __attribute__((unused)) int clew_packed_open(const void *bytes, size_t si
         return CLEW_PACKED_SHORT;
     if (checksum && clew_crc(base + 16, h->size - 16) != h->checksum)
         return CLEW_PACKED_CHECKSUM_BAD;
-    if (!clew_part_fits(h, h->segments, 32) || !clew_part_fits(h, h->pages, 8) || !clew_part_fits(h, h->buckets, 2) ||
+    if (!clew_part_fits(h, h->segments, 32) || !clew_part_fits(h, h->pages, 4) || !clew_part_fits(h, h->buckets, 2) ||
         !clew_part_fits(h, h->rows, 4) || !clew_part_fits(h, h->escapes, 8) || !clew_part_fits(h, h->rules, 32) ||
         !clew_part_fits(h, h->cells, 8) || !clew_part_fits(h, h->steps, 8))
         return CLEW_PACKED_PART_BAD;

@@ -11,6 +11,7 @@ from clew.native.columns import empty
 
 PAGE_BITS, BUCKET_BITS, PADDING = 16, 8, 8
 """As CLEW_PAGE_BITS, CLEW_BUCKET_BITS and CLEW_ROW_PADDING of packed.h."""
+PAGE_BUCKETS = 1 << PAGE_BITS - BUCKET_BITS
 
 _PAGE = cython.declare(uint64_t, 1 << 16)
 _PAGE_BUCKETS = cython.declare(cython.size_t, 1 << 8)
@@ -49,13 +50,12 @@ class RowPacker:
 
     def __init__(self, start, rule, number, rows, sizes):
         pages = sum(pages_of(size) for size in sizes)
-        buckets = sum((size + (1 << BUCKET_BITS) - 1 >> BUCKET_BITS) + pages_of(size) for size in sizes)
         columns = (start, rule, number)
         if not cython.compiled:
             columns = tuple(memoryview(column) for column in columns)
         self.start, self.rule, self.number = columns
-        self.page = empty(2 * pages, "u4")
-        self.bucket = empty(buckets, "u2")
+        self.page = empty(pages, "u4")
+        self.bucket = empty((PAGE_BUCKETS + 1) * pages, "u2")
         self.row = empty(rows + (1 + PADDING) * pages, "u4")
         # Pairs of a row's number and its rule's, where that does not fit the row.
         self.escape = []
@@ -71,9 +71,9 @@ class RowPacker:
             done += _PAGE
 
     def columns(self):
-        """Pages (u4, two an element), buckets (u2), rows (u4), and the escapes as pairs."""
+        """Pages (u4), buckets (u2), rows (u4), and the escapes as pairs."""
         return (
-            self.page[: 2 * self.page_count],
+            self.page[: self.page_count],
             self.bucket[: self.bucket_count],
             self.row[: self.row_count],
             self.escape,
@@ -85,13 +85,12 @@ class RowPacker:
         """One page; the index of the row that is in force behind it, or of the last one in it."""
         first: cython.size_t = self.row_count
         page: cython.size_t = self.page_count
-        self.page[2 * page] = cython.cast(uint32_t, first)
-        self.page[2 * page + 1] = cython.cast(uint32_t, self.bucket_count)
+        self.page[page] = cython.cast(uint32_t, first)
         self.page_count = page + 1
         buckets: cython.size_t = cython.cast(cython.size_t, (size + (1 << _BUCKET_BITS) - 1) >> _BUCKET_BITS)
         rows: cython.size_t = self.start.shape[0]
         bucket: cython.size_t = 1
-        base: cython.size_t = self.bucket_count
+        base: cython.size_t = (_PAGE_BUCKETS + 1) * page
         self.bucket[base] = 0
         at: uint32_t = 0
         count: cython.size_t = 0
@@ -117,7 +116,11 @@ class RowPacker:
         while bucket <= buckets:
             self.bucket[base + bucket] = cython.cast(uint16_t, count)
             bucket += 1
+        # What is behind the segment's end is only there so that the next page's buckets have their place.
         self.bucket_count = base + buckets + 1
+        while bucket <= _PAGE_BUCKETS:
+            self.bucket[base + bucket] = cython.cast(uint16_t, count)
+            bucket += 1
         last: cython.size_t
         for last in range(_PADDING):
             self.add(_LAST, number)
@@ -130,9 +133,9 @@ class RowPacker:
         """Adds a row that starts there in its page."""
         place: cython.size_t = self.row_count
         if number < _ESCAPED:
-            self.row[place] = at | number << 16
+            self.row[place] = at << 16 | number
         else:
-            self.row[place] = at | _ESCAPED << 16
+            self.row[place] = at << 16 | _ESCAPED
             self.escape.append((place, number))
         self.row_count = place + 1
         return 0

@@ -119,6 +119,7 @@ class RulePacker:
         if saved:
             if farthest - nearest > 255:
                 return False
+            out[at + 16 + (self.stack_pointer & 15)] = cython.cast(uint8_t, farthest - nearest)
             out[at + 6] = nearest & 255
             out[at + 7] = nearest >> 8
             for cell in range(first, last):

@@ -5,6 +5,8 @@
  *
  *     CLEW_LOAD(memory, address, size, into)   reads `size` (1 to 8) bytes at `address` into the uint64_t at `into`, filled up
  *                                              with zeroes; not 0 if they could be read. `memory` is passed through.
+ *     CLEW_WINDOW(memory, address, size)       a pointer to so many bytes, if all of them are at hand at once, or 0; it need
+ *                                              not be defined.
  *     CLEW_SEGMENT, CLEW_PAGE, CLEW_BUCKET, CLEW_ROW, CLEW_ESCAPE, CLEW_RULE, CLEW_CELL, CLEW_STEP (table, number)
  *                                              a record of the table; by default from the pointers of struct clew_table.
  *     CLEW_PREFIX                              what the functions' names begin with; `clew_` by default. The header may be
@@ -33,15 +35,40 @@ enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH
 #define CLEW_SP(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_SP : CLEW_X86_64_SP)
 #define CLEW_PC(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_PC : CLEW_X86_64_PC)
 #define CLEW_BIT(number) ((uint64_t)1 << (number))
+#define CLEW_LESS(a, b) ((a) < (b) ? (a) : (b))
+/* Keeps the compiler from making one long chain of comparisons that stand side by side. */
+#define CLEW_APART(value) __asm__("" : "+r"(value))
 
 /* The registers that a rule's `saved` may name: those that a function has to preserve, and the return address. */
-#define CLEW_X86_64_SAVED 0x1f048u   /* rbx rbp r12-r15 rip */
-#define CLEW_AARCH64_SAVED 0x7ff80000u /* x19-x30 */
+#define CLEW_SAVED(machine) ((machine) == CLEW_AARCH64 ? 0x7ff80000u /* x19-x30 */ : 0x1f048u /* rbx rbp r12-r15 rip */)
 
 /* The bits of a code pointer that may be an authentication code (Linux, 48-bit addresses); bit 55 says what they were. */
 #ifndef CLEW_CODE_MASK
 #define CLEW_CODE_MASK 0xff7f000000000000ull
 #endif
+
+/* Does something for each of these, but not for the return address. */
+#define CLEW_EACH_SAVED(machine, DO)                                                                                 \
+    if ((machine) == CLEW_AARCH64) {                                                                                 \
+        DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25) DO(26) DO(27) DO(28) DO(29)                                 \
+    } else {                                                                                                         \
+        DO(3) DO(6) DO(12) DO(13) DO(14) DO(15)                                                                      \
+    }
+
+/* Takes a register from among `words`, or from where it is if it is not there: without a branch, which would be mispredicted. */
+#define CLEW_TAKE(number)                                                                                            \
+    {                                                                                                                \
+        uint64_t there = (uint64_t)(uintptr_t)(words + 8 * (farthest - rule->slot[CLEW_SLOT(number)]));              \
+        uint64_t here = (uint64_t)(uintptr_t)&frame->r[number];                                                      \
+        here ^= (here ^ there) & (0 - (uint64_t)(saved >> (number) & 1));                                            \
+        __builtin_memcpy(&frame->r[number], (const void *)(uintptr_t)here, 8);                                       \
+    }
+
+/* Loads a register by itself. */
+#define CLEW_LOAD_SAVED(number)                                                                                      \
+    if (saved >> (number) & 1 &&                                                                                     \
+        CLEW_LOAD(memory, cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(number)]), 8, &frame->r[number]))   \
+        known |= CLEW_BIT(number);
 
 /* The registers of a frame, by DWARF number; bit i of `known` says whether r[i] is known. The pc always is. */
 struct clew_frame {
@@ -99,9 +126,11 @@ struct clew_fresh {
 #define CLEW_STEP(table, number) ((table)->steps[number])
 #endif
 
-/* The rule of a row that says where it stands among the escapes, or 0. */
-static CLEW_INLINE uint32_t CLEW_FUNCTION(escaped)(const struct clew_table *table, uint32_t row) {
+/* The rule of a row whose own number stands among the escapes, or 0. It is `row` or one of those behind it. */
+static CLEW_OUTLINE uint32_t CLEW_FUNCTION(escaped)(const struct clew_table *table, uint64_t row, uint32_t contents) {
     uint32_t low = 0, high = table->escape_count;
+    for (int turn = 0; turn < CLEW_ROW_PADDING && CLEW_ROW(table, row) != contents; turn++)
+        row++;
     for (int turn = 0; turn < 32 && low < high; turn++) {
         uint32_t middle = low + (high - low) / 2;
         struct clew_escape escape = CLEW_ESCAPE(table, middle);
@@ -115,35 +144,54 @@ static CLEW_INLINE uint32_t CLEW_FUNCTION(escaped)(const struct clew_table *tabl
     return 0;
 }
 
+/* The lesser distance of two rows from an address. */
+static CLEW_INLINE uint32_t CLEW_FUNCTION(nearer)(uint32_t key, uint32_t one, uint32_t other) {
+    uint32_t a = key - one, b = key - other, least = CLEW_LESS(a, b);
+    CLEW_APART(least);
+    return least;
+}
+
 /*
  * The number of the rule at an address of the file; 0 where there is none.
  *
  * Among the n + 1 rows of a bucket the one that starts last, but not behind the address, is found without a branch that
- * depends on it: halving until eight are left, then counting those that start at or before it. The rows behind a bucket
- * start behind its addresses, and the padding behind a page has the last row's rule.
+ * depends on it: halving until eight are left, then taking the one whose distance from the address is least. A row that
+ * starts behind it has a huge one, since it is less than nothing. So have the rows behind the bucket; and the padding behind
+ * a page has the last row's rule.
  */
 static CLEW_INLINE uint32_t CLEW_FUNCTION(find)(const struct clew_table *table, uint64_t address) {
     for (uint32_t number = 0; number < CLEW_SEGMENTS_MOST && number < table->segment_count; number++) {
         uint64_t offset = address - CLEW_SEGMENT(table, number).start;
         if (offset >= CLEW_SEGMENT(table, number).size)
             continue;
-        struct clew_page page = CLEW_PAGE(table, CLEW_SEGMENT(table, number).page + (uint32_t)(offset >> CLEW_PAGE_BITS));
+        uint32_t page = CLEW_SEGMENT(table, number).page + (uint32_t)(offset >> CLEW_PAGE_BITS);
         uint32_t at = offset & ((1 << CLEW_PAGE_BITS) - 1);
-        uint32_t bucket = page.bucket + (at >> CLEW_BUCKET_BITS);
+        /* page * (CLEW_PAGE_BUCKETS + 1) + (at >> CLEW_BUCKET_BITS), sooner known. */
+        uint32_t bucket = (CLEW_SEGMENT(table, number).page << (CLEW_PAGE_BITS - CLEW_BUCKET_BITS)) +
+                          (uint32_t)(offset >> CLEW_BUCKET_BITS) + page;
         uint32_t first = CLEW_BUCKET(table, bucket);
         uint32_t left = CLEW_BUCKET(table, bucket + 1) - first;
-        uint32_t row = page.row + first;
+        uint64_t row = CLEW_PAGE(table, page) + first;
+        /* As large as a row can be that starts at the address or before it. */
+        const uint32_t key = at << 16 | 0xffff;
         for (int turn = 0; turn < 5 && left > CLEW_ROW_PADDING; turn++) {
             uint32_t half = left >> 1;
-            row += CLEW_ROW_START(CLEW_ROW(table, row + half)) <= at ? half : 0;
+            row += CLEW_ROW(table, row + half) <= key ? half : 0;
             left -= half;
         }
-        uint32_t before = 0;
-        for (uint32_t next = 1; next <= CLEW_ROW_PADDING; next++)
-            before += CLEW_ROW_START(CLEW_ROW(table, row + next)) <= at;
-        row += before;
-        uint32_t rule = CLEW_ROW_RULE(CLEW_ROW(table, row));
-        return rule != CLEW_RULE_ESCAPED ? rule : CLEW_FUNCTION(escaped)(table, row);
+        uint32_t a = CLEW_FUNCTION(nearer)(key, CLEW_ROW(table, row), CLEW_ROW(table, row + 1));
+        uint32_t b = CLEW_FUNCTION(nearer)(key, CLEW_ROW(table, row + 2), CLEW_ROW(table, row + 3));
+        uint32_t c = CLEW_FUNCTION(nearer)(key, CLEW_ROW(table, row + 4), CLEW_ROW(table, row + 5));
+        uint32_t d = CLEW_FUNCTION(nearer)(key, CLEW_ROW(table, row + 6), CLEW_ROW(table, row + 7));
+        uint32_t nearest = key - CLEW_ROW(table, row + 8);
+        a = CLEW_LESS(a, b);
+        c = CLEW_LESS(c, d);
+        CLEW_APART(a);
+        CLEW_APART(c);
+        c = CLEW_LESS(c, nearest);
+        nearest = CLEW_LESS(a, c);
+        uint32_t rule = CLEW_ROW_RULE(key - nearest);
+        return rule != CLEW_RULE_ESCAPED ? rule : CLEW_FUNCTION(escaped)(table, row, key - nearest);
     }
     return 0;
 }
@@ -381,23 +429,30 @@ static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table
         }
     } else {
         const uint32_t saved = rule->saved;
+        const uint64_t keep = frame->known & rule->same;
+        known = keep;
+        const uint8_t *words = 0;
+#ifdef CLEW_WINDOW
+        /* All of them at once: the words from the farthest one to the nearest. */
+        const uint64_t farthest = rule->slot[CLEW_SLOT(sp)];
+        if (saved)
+            words = CLEW_WINDOW(memory, cfa - 8 * (rule->base + farthest), 8 * (farthest + 1));
+        if (words) {
+            CLEW_EACH_SAVED(machine, CLEW_TAKE)
+            known |= saved;
+        }
+#endif
         if (saved >> back & 1) {
             uint64_t at = cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(back)]);
             if (!CLEW_LOAD(memory, at, 8, &target))
                 return CLEW_UNREADABLE;
-        } else if (frame->known & rule->same & CLEW_BIT(back)) {
+        } else if (keep >> back & 1) {
             target = frame->r[back];
         } else {
             return CLEW_UNKNOWN_REGISTER;
         }
-        known = frame->known & rule->same;
-        const uint32_t possible = machine == CLEW_AARCH64 ? CLEW_AARCH64_SAVED : CLEW_X86_64_SAVED;
-        for (uint32_t number = 0; number < 32; number++) {
-            if (!(possible >> number & 1) || number == back || !(saved >> number & 1))
-                continue;
-            uint64_t at = cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(number)]);
-            if (CLEW_LOAD(memory, at, 8, &frame->r[number]))
-                known |= CLEW_BIT(number);
+        if (!words) {
+            CLEW_EACH_SAVED(machine, CLEW_LOAD_SAVED)
         }
         if (machine == CLEW_AARCH64) {
             frame->r[back] = target;

@@ -48,7 +48,6 @@ CHECKED_FROM: Final = 16
 """Where the bytes begin that the checksum is of."""
 
 SEGMENT = np.dtype([("start", "<u8"), ("size", "<u8"), ("page", "<u4"), ("pages", "<u4"), ("reserved", "<u8")])
-PAGE = np.dtype([("row", "<u4"), ("bucket", "<u4")])
 ESCAPE = np.dtype([("row", "<u4"), ("rule", "<u4")])
 RULE = np.dtype(
     [
@@ -66,7 +65,7 @@ STEP = np.dtype([("kind", "u1"), ("operand", "u1"), ("reserved", "<u2"), ("value
 
 RECORDS: Final = {
     "segments": SEGMENT,
-    "pages": PAGE,
+    "pages": np.dtype("<u4"),
     "buckets": np.dtype("<u2"),
     "rows": np.dtype("<u4"),
     "escapes": ESCAPE,
