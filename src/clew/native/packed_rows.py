@@ -1,6 +1,7 @@
 """Rows of a normalised table into the pages, buckets and rows of a packed one (packed.h says how they lie)."""
 
 import cython
+import numpy as np
 
 if cython.compiled:
     from cython.cimports.libc.stdint import uint16_t, uint32_t, uint64_t
@@ -73,9 +74,9 @@ class RowPacker:
     def columns(self):
         """Pages (u4), buckets (u2), rows (u4), and the escapes as pairs."""
         return (
-            self.page[: self.page_count],
-            self.bucket[: self.bucket_count],
-            self.row[: self.row_count],
+            np.asarray(self.page)[: self.page_count],
+            np.asarray(self.bucket)[: self.bucket_count],
+            np.asarray(self.row)[: self.row_count],
             self.escape,
         )
 
@@ -95,13 +96,13 @@ class RowPacker:
         at: uint32_t = 0
         count: cython.size_t = 0
         end: uint64_t = address + (size - 1)
+        while row + 1 < rows and self.start[row + 1] <= address:
+            row += 1
         number: uint32_t = self.number[self.rule[row]]
         fresh: uint32_t
         self.add(0, number)
         while row + 1 < rows and self.start[row + 1] <= end:
             row += 1
-            if self.start[row] <= address:
-                continue
             at = cython.cast(uint32_t, self.start[row] - address)
             # The buckets that begin before this row.
             while bucket < buckets and bucket << _BUCKET_BITS < at:

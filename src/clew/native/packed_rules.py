@@ -79,6 +79,7 @@ class RulePacker:
             or self.cfa_register[number] >= self.registers
             or value < _LOWEST
             or value > _HIGHEST
+            or (value < 0 and self.cfa_register[number] == self.stack_pointer)
         ):
             return False
         first: cython.size_t = self.first[number]

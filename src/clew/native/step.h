@@ -44,7 +44,7 @@ enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH
 
 /* The bits of a code pointer that may be an authentication code (Linux, 48-bit addresses); bit 55 says what they were. */
 #ifndef CLEW_CODE_MASK
-#define CLEW_CODE_MASK 0xff7f000000000000ull
+#define CLEW_CODE_MASK 0x007f000000000000ull
 #endif
 
 /* Does something for each of these, but not for the return address. */
@@ -332,10 +332,6 @@ static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table
         const uint64_t farthest = rule->slot[CLEW_SLOT(sp)];
         if (saved)
             words = CLEW_WINDOW(memory, cfa - 8 * (rule->base + farthest), 8 * (farthest + 1));
-        if (words) {
-            CLEW_EACH_SAVED(machine, CLEW_TAKE)
-            known |= saved;
-        }
 #endif
         if (saved >> back & 1) {
             uint64_t at = cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(back)]);
@@ -346,6 +342,12 @@ static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table
         } else {
             return CLEW_UNKNOWN_REGISTER;
         }
+#ifdef CLEW_WINDOW
+        if (words) {
+            CLEW_EACH_SAVED(machine, CLEW_TAKE)
+            known |= saved;
+        }
+#endif
         if (!words) {
             CLEW_EACH_SAVED(machine, CLEW_LOAD_SAVED)
         }
@@ -356,7 +358,7 @@ static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table
         frame->r[sp] = cfa;
         known |= CLEW_BIT(sp);
     }
-    if (machine == CLEW_AARCH64 && rule->flags & CLEW_RULE_SIGNED)
+    if (machine == CLEW_AARCH64 && rule->flags & (CLEW_RULE_SIGNED | CLEW_RULE_SIGNAL))
         target = target >> 55 & 1 ? target | CLEW_CODE_MASK : target & ~CLEW_CODE_MASK;
     frame->r[pc] = target;
     frame->known = known | CLEW_BIT(pc);
@@ -364,18 +366,17 @@ static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table
 }
 
 /*
- * One step, checked: looks the pc up, applies the rule, and makes sure that the stack goes on.
+ * Leaves the frame by a rule, checked: makes sure that the stack goes on.
  *
- * `interrupted`: whether the frame's pc was interrupted rather than called from. `bias`: what the file's addresses are
- * moved by. A caller lies above its callee; only below an interrupted frame, which may have no stack of its own, may both
- * have the same stack pointer, and an interrupted program may have another stack altogether.
+ * `interrupted`: whether the frame's pc was interrupted rather than called from. A caller lies above its callee; only below
+ * an interrupted frame, which may have no stack of its own, may both have the same stack pointer, and an interrupted program
+ * may have another stack altogether.
  */
-static CLEW_INLINE int CLEW_FUNCTION(step)(int machine, const struct clew_table *table, uint64_t bias,
-                                           struct clew_frame *frame, int interrupted, void *memory) {
+static CLEW_INLINE int CLEW_FUNCTION(leave)(int machine, const struct clew_table *table, const struct clew_rule *rule,
+                                            struct clew_frame *frame, int interrupted, void *memory) {
     const uint32_t sp = CLEW_SP(machine), pc = CLEW_PC(machine);
     uint64_t old_pc = frame->r[pc], old_sp = frame->r[sp];
-    uint32_t number = CLEW_FUNCTION(find)(table, old_pc - bias - (interrupted ? 0 : 1));
-    int status = CLEW_FUNCTION(apply)(machine, table, CLEW_RULE(table, number), frame, memory);
+    int status = CLEW_FUNCTION(apply)(machine, table, rule, frame, memory);
     if (status < 0)
         return status;
     if (!frame->r[pc])
@@ -385,4 +386,11 @@ static CLEW_INLINE int CLEW_FUNCTION(step)(int machine, const struct clew_table 
     if (frame->r[sp] < old_sp || (frame->r[sp] == old_sp && (!interrupted || frame->r[pc] == old_pc)))
         return CLEW_NO_PROGRESS;
     return status;
+}
+
+/* One step: looks the pc up, and leaves the frame by its rule. `bias`: what the file's addresses are moved by. */
+static CLEW_INLINE int CLEW_FUNCTION(step)(int machine, const struct clew_table *table, uint64_t bias,
+                                           struct clew_frame *frame, int interrupted, void *memory) {
+    uint32_t number = CLEW_FUNCTION(find)(table, frame->r[CLEW_PC(machine)] - bias - (interrupted ? 0 : 1));
+    return CLEW_FUNCTION(leave)(machine, table, CLEW_RULE(table, number), frame, interrupted, memory);
 }

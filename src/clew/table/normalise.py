@@ -30,4 +30,3 @@ def normalise(table: Table, padding: int = 16) -> Table:
         args_size=None,
         normalised=True,
     )
-

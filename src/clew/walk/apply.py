@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.arch import Default, Machine
+from clew.arch import Default
 from clew.errors import EvaluationError
 from clew.table import (
     Architectural,
@@ -24,6 +24,7 @@ from clew.table import (
     evaluate,
 )
 from clew.table.evaluate import MAXIMUM_STEPS
+from clew.table.resolver import stack_pointer_term
 from clew.table.rule import AnyExpression
 from clew.walk.model import End, Interrupted, ReturnAddress, Trust
 from clew.walk.step import Caller, Here, Stop
@@ -98,26 +99,12 @@ def apply(here: Here, rule: Rule, trust: Trust, cfa: int | None = None) -> Calle
 
 
 def _stack_pointer(here: Here, rule: Rule, cfa: int) -> int:
-    """The caller's stack pointer, where it is the CFA unless the rule says otherwise.
-
-    What a function saves lies below its CFA, and its stack pointer is never above. The rows of glibc's ``_dl_runtime_resolve``
-    on AArch64 (sysdeps/aarch64/dl-trampoline.S) say both: they leave the 16 bytes out that the PLT's head pushed, with the
-    return address in the upper 8 of them, and that it takes off with its last instruction but one.
-    """
-    if not forgets_the_plt(here.around.machine, rule):
-        return cfa
-    if rule[rule.return_address] == AtCfa(8):
-        return (cfa + 16) & here.around.mask
+    """The caller's stack pointer, where it is the CFA unless the rule says otherwise."""
+    term = stack_pointer_term(here.around.machine, rule)
+    if isinstance(term, CfaPlus):
+        return (cfa + term.offset) & here.around.mask
     sp = here.value(here.around.machine.stack_pointer)
     return cfa if sp is None else sp
-
-
-def forgets_the_plt(machine: Machine, rule: Rule) -> bool:
-    """Whether a rule is one of those of ``_dl_runtime_resolve`` whose CFA is not the caller's stack pointer."""
-    if machine.name != "aarch64" or rule.signal_frame:
-        return False
-    below = isinstance(rule.cfa, RegisterPlus) and rule.cfa.register == machine.stack_pointer and rule.cfa.offset < 0
-    return below or rule[rule.return_address] == AtCfa(8)
 
 
 def _null(here: Here, rule: Rule, cfa: int, name: str) -> Stop:

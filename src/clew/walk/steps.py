@@ -37,9 +37,9 @@ from clew.table import (
     Table,
     Undefined,
 )
+from clew.table.resolver import forgets_the_plt
 from clew.table.rule import CfaRule
 from clew.target.model import Module
-from clew.walk.apply import forgets_the_plt
 from clew.walk.bottom import GO_BOTTOMS
 from clew.walk.go_files import go_functions, is_go
 from clew.walk.go_rules import go_rule

@@ -26,8 +26,14 @@ MOST_DEPTH: Final = 16
 """Numbers on the stack of an expression."""
 MOST_CELLS: Final = 64
 
+PAGE_STRIDE: Final = (1 << PAGE_BITS - BUCKET_BITS) + 1
+"""Buckets of a page, that of its last row included."""
+
 ESCAPED: Final = 0xFFFF
 CELL_OF_CFA: Final = 255
+
+DAMAGED: Final = "remove it and make it anew: clew compile --backend packed FILE"
+"""What to do about a table that is not sound."""
 
 PARTS: Final = ("segments", "pages", "buckets", "rows", "escapes", "rules", "cells", "steps")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from clew.read.packed import layout
 from clew.read.packed.layout import PackedMachine
@@ -23,7 +24,11 @@ from clew.table import (
     Signing,
     Undefined,
 )
+from clew.table.expression import Step
+from clew.table.resolver import stack_pointer_term
 from clew.table.rule import AnyExpression
+
+Steps: TypeAlias = tuple[Step, ...]
 
 _RULE = struct.Struct("<iBBHII16s")
 _CELL = struct.Struct("<BBHi")
@@ -63,31 +68,52 @@ class CellPacker:
         flags = layout.SIGNAL if rule.signal_frame else 0
         if rule.signing is not Signing.NONE:
             flags |= layout.SIGNED
-        run = [] if head is None else [head]
         column = rule[rule.return_address]
         if isinstance(column, Undefined):
             flags |= layout.OUTERMOST
-        for number, term in rule.registers:
-            if number >= registers:
-                continue
-            if isinstance(term, Undefined) or not isinstance(term, SameValue):
-                same &= ~(1 << number)
-            if isinstance(term, SameValue):
-                same |= 1 << number
-            elif not isinstance(term, Undefined):
+        terms = [(number, term) for number, term in rule.registers if number < registers]
+        sp = machine.stack_pointer
+        above = stack_pointer_term(machine, rule)
+        if above != CfaPlus(0) and rule[sp] is None:
+            terms.append((sp, above))
+        for number, term in terms:
+            same = same | 1 << number if isinstance(term, SameValue) else same & ~(1 << number)
+        flags |= stub << layout.STUB_SHIFT
+        plain = self._plain(terms) if head is None and rule.return_address == machine.return_address else None
+        if plain is not None:
+            saved, base, slot = plain
+            return _RULE.pack(offset, kind << 6 | from_register, flags, base, saved, same & 0xFFFFFFFF, slot)
+        run = [] if head is None else [head]
+        for number, term in terms:
+            # A stack pointer that is lost is not to be taken for one that no rule names, which is the CFA.
+            if not isinstance(term, SameValue | Undefined) or number == sp:
                 run.append(self._cell(number, term))
-            elif number == machine.stack_pointer:
-                # Not to be taken for one that no rule names, which is the CFA.
-                run.append(_CELL.pack(number, layout.BAD, 0, 0))
         if rule.return_address != machine.return_address and not flags & layout.OUTERMOST:
             run.append(self._return(rule, column))
-        first = 0
-        flags |= stub << layout.STUB_SHIFT
-        if run:
-            flags |= layout.CELLS
-            first = self._run(run)
-        slot = struct.pack("<IB11x", first, len(run)) if run else bytes(16)
-        return _RULE.pack(offset, kind << 6 | from_register, flags, 0, 0, same & 0xFFFFFFFF, slot)
+        if not run:
+            return _RULE.pack(offset, kind << 6 | from_register, flags, 0, 0, same & 0xFFFFFFFF, bytes(16))
+        slot = struct.pack("<IB11x", self._run(run), len(run))
+        return _RULE.pack(offset, kind << 6 | from_register, flags | layout.CELLS, 0, 0, same & 0xFFFFFFFF, slot)
+
+    def _plain(self, terms: list[tuple[int, RegisterRule]]) -> tuple[int, int, bytes] | None:
+        """What a rule without cells says of registers in memory: their bits, the base, and the slots; None if it cannot."""
+        sp = self.target.machine.stack_pointer
+        words: dict[int, int] = {}
+        for number, term in terms:
+            if isinstance(term, AtCfa) and self.target.saved >> number & 1 and term.offset < 0 and not term.offset & 7:
+                words[number] = -term.offset >> 3
+            elif number == sp or not isinstance(term, SameValue | Undefined):
+                return None
+        if not words:
+            return 0, 0, bytes(16)
+        base, farthest = min(words.values()), max(words.values())
+        if farthest > 0xFFFF or farthest - base > 255:
+            return None
+        slot = bytearray(16)
+        for number, word in words.items():
+            slot[number & 15] = word - base
+        slot[sp & 15] = farthest - base
+        return sum(1 << number for number in words), base, bytes(slot)
 
     def _run(self, run: list[bytes]) -> int:
         """The number of the first of some cells."""
@@ -105,15 +131,13 @@ class CellPacker:
             if cfa.register < self.target.registers and cfa.offset in _I4:
                 return layout.CFA_REGISTER, cfa.register, cfa.offset, 0, None
             if cfa.register < self.target.registers:
-                steps = (("register", cfa.register, 0), ("push", cfa.offset % (1 << 64)), ("plus",))
-                return layout.CFA_EXPRESSION, 0, 0, 0, self._steps_cell(layout.CELL_OF_CFA, layout.IS_EXPRESSION, steps)
+                far: Steps = (("register", cfa.register, 0), ("push", cfa.offset % (1 << 64)), ("plus",))
+                return layout.CFA_EXPRESSION, 0, 0, 0, self._steps_cell(layout.CELL_OF_CFA, layout.IS_EXPRESSION, far)
         if isinstance(cfa, CfaExpression) and isinstance(cfa.expression, Expression):
             steps = cfa.expression.canonical
-            match steps:
-                case (("register", int(number), int(offset)), ("deref", 8)) if (
-                    number < self.target.registers and offset in _I4
-                ):
-                    return layout.CFA_LOADED, number, offset, 0, None
+            loaded = _loaded(steps)
+            if loaded is not None and loaded[0] < self.target.registers and loaded[1] in _I4:
+                return layout.CFA_LOADED, *loaded, 0, None
             if self.target.number == 1 and len(steps) == 9 and steps[:4] == _STUB_HEAD and steps[5:] == _STUB_TAIL:
                 name, place = steps[4][0], steps[4][-1]
                 if name == "push" and isinstance(place, int) and 0 < place < 16:
@@ -135,6 +159,8 @@ class CellPacker:
 
     def _cell(self, register: int, term: RegisterRule) -> bytes:
         match term:
+            case SameValue():
+                return self._register_cell(register, register)
             case AtCfa(offset) | CfaPlus(offset):
                 at = isinstance(term, AtCfa)
                 if offset in _I4:
@@ -153,14 +179,14 @@ class CellPacker:
     def _expression_cell(self, register: int, kind: int, expression: AnyExpression) -> bytes:
         if isinstance(expression, InvalidExpression):
             return _CELL.pack(register, layout.BAD, 0, 0)
-        match expression.canonical:
-            case (("register", int(other), int(offset)),) if (
-                kind == layout.AT_EXPRESSION and other < self.target.registers and offset in _I4
-            ):
+        steps = expression.canonical
+        if kind == layout.AT_EXPRESSION and len(steps) == 1 and len(steps[0]) == 3:
+            _, other, offset = steps[0]
+            if other < self.target.registers and offset in _I4:
                 return _CELL.pack(register, layout.AT_REGISTER, other, offset)
         return self._steps_cell(register, kind, expression.canonical)
 
-    def _steps_cell(self, register: int, kind: int, steps: tuple[tuple[str | int, ...], ...]) -> bytes:
+    def _steps_cell(self, register: int, kind: int, steps: Steps) -> bytes:
         place = self._expressions.get(steps, ())
         if place == ():
             place = self._expressions[steps] = self._write(steps)
@@ -168,7 +194,7 @@ class CellPacker:
             return _CELL.pack(register, layout.BAD, 0, 0)
         return _CELL.pack(register, kind, place[1], place[0])
 
-    def _write(self, steps: tuple[tuple[str | int, ...], ...]) -> tuple[int, int] | None:
+    def _write(self, steps: Steps) -> tuple[int, int] | None:
         """The number of an expression's first step and how many there are; None if a packed table cannot say it."""
         numbers = layout.STEP_NUMBERS
         pieces: list[list[tuple[int, int, int]]] = []
@@ -204,6 +230,13 @@ class CellPacker:
                 target = places[value] if name_of[0] in ("bra", "skip") else value
                 self.steps += _STEP.pack(number, operand, 0, target)
         return first, places[-1]
+
+
+def _loaded(steps: Steps) -> tuple[int, int] | None:
+    """The register and offset of an expression that loads the word there."""
+    if len(steps) == 2 and len(steps[0]) == 3 and steps[1] == ("deref", 8):
+        return steps[0][1], steps[0][2]
+    return None
 
 
 def _push(value: int) -> list[tuple[int, int, int]]:

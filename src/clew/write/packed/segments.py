@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def _joined(pieces: list[Stretch]) -> list[Stretch]:
     """The pieces with the narrowest gaps between them closed, so that no more are left than a table may have."""
     if len(pieces) <= MOST_SEGMENTS:
         return pieces
-    gaps = [after.address - before.address - before.size for before, after in zip(pieces, pieces[1:], strict=False)]
+    gaps = [after.address - before.address - before.size for before, after in pairwise(pieces)]
     kept = set(sorted(range(len(gaps)), key=gaps.__getitem__)[-(MOST_SEGMENTS - 1) :])
     found = [pieces[0]]
     for index, piece in enumerate(pieces[1:]):

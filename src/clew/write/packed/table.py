@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +18,10 @@ from clew.read.packed.layout import PackedMachine
 from clew.table import Table
 from clew.write.packed.cells import CellPacker
 from clew.write.packed.segments import Stretch, stretches
+
+U1 = npt.NDArray[np.uint8]
+U4 = npt.NDArray[np.uint32]
+Buffer: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | U4 | npt.NDArray[np.void] | bytes | bytearray
 
 _ALIGNMENT = 32
 
@@ -51,8 +58,9 @@ def packed(table: Table, image: Image | None = None, build_id: bytes | None = No
     if not table.normalised:
         table = table.normalise()
     pieces = stretches(table, image)
-    used, number = _numbers(table, pieces)
-    rules, cells, steps = _rules(table, used, target)
+    used = _used(table, pieces)
+    records, cells = _rules(table, used, target)
+    rules, number = _distinct(table, used, records)
     packer = RowPacker(
         table.start,
         table.rule,
@@ -65,52 +73,64 @@ def packed(table: Table, image: Image | None = None, build_id: bytes | None = No
     pages, buckets, rows, escapes = packer.columns()
     if build_id is None and image is not None:
         build_id = image.build_id
-    parts: dict[str, npt.NDArray[np.generic] | bytes | bytearray] = {
+    parts: dict[str, Buffer] = {
         "segments": _segments(pieces),
         "pages": pages,
         "buckets": buckets,
         "rows": rows,
         "escapes": np.array(escapes, "<u4"),
         "rules": rules,
-        "cells": cells,
-        "steps": steps,
+        "cells": cells.cells,
+        "steps": cells.steps,
     }
     return _assembled(target, parts, (build_id or b"")[:32])
 
 
-def _numbers(
-    table: Table, pieces: list[Stretch]
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """The rules in use, the most frequent first behind *no information*, and the number that each rule gets."""
+def _used(table: Table, pieces: list[Stretch]) -> U4:
+    """The rules in use, the most frequent first behind *no information*: their records then lie close together."""
     count = np.zeros(len(table.rules), np.uint64)
     for piece in pieces:
         tally(table.rule, piece.first, piece.last, count)
     count[:1] = 0
     used = np.flatnonzero(count)
-    used = used[np.argsort(count[used], kind="stable")[::-1]]
-    used = np.concatenate(([0], used)).astype(np.uint32)
-    number = np.zeros(len(count), np.uint32)
-    number[used] = np.arange(len(used), dtype=np.uint32)
-    return used, number
+    used = used[np.argsort(-count[used].astype(np.int64), kind="stable")]
+    return np.concatenate(([0], used)).astype(np.uint32)
 
 
-def _rules(
-    table: Table, used: npt.NDArray[np.uint32], target: PackedMachine
-) -> tuple[npt.NDArray[np.uint8], bytearray, bytearray]:
-    """Rules, cells and steps."""
+def _rules(table: Table, used: U4, target: PackedMachine) -> tuple[U1, CellPacker]:
+    """The records of the rules in use, and what holds their cells and steps."""
     out = np.zeros(32 * len(used), np.uint8)
     cells = CellPacker(target)
     columns = table.rules.columns
-    rest = range(1, len(used))
+    rest: Sequence[int] = range(1, len(used))
     if columns is not None:
         machine = target.machine
         packer = RulePacker(
-            columns.numbers(), target.registers, machine.stack_pointer, machine.return_address, target.saved, target.same
+            columns.numbers(),
+            target.registers,
+            machine.stack_pointer,
+            machine.return_address,
+            target.saved,
+            target.same,
         )
         rest = packer.pack(used, out)
     for index in rest:
         out[32 * index : 32 * index + 32] = np.frombuffer(cells.pack(table.rules[int(used[index])]), np.uint8)
-    return out, cells.cells, cells.steps
+    return out, cells
+
+
+def _distinct(table: Table, used: U4, records: U1) -> tuple[bytes, U4]:
+    """The records without those that are there already, and the packed number of each of the table's rules.
+
+    Rules may differ in what is left out: registers that are not integer ones, and how a return address is signed.
+    """
+    data = records.tobytes()
+    numbers: dict[bytes, int] = {}
+    number = np.zeros(max(len(table.rules), 1), np.uint32)
+    number[used] = [
+        numbers.setdefault(data[at : at + 32], len(numbers)) for at in range(0, len(data), layout.RULE.itemsize)
+    ]
+    return b"".join(numbers), number
 
 
 def _segments(pieces: list[Stretch]) -> npt.NDArray[np.void]:
@@ -123,9 +143,7 @@ def _segments(pieces: list[Stretch]) -> npt.NDArray[np.void]:
     return segments
 
 
-def _assembled(
-    target: PackedMachine, parts: dict[str, npt.NDArray[np.generic] | bytes | bytearray], build_id: bytes
-) -> bytes:
+def _assembled(target: PackedMachine, parts: dict[str, Buffer], build_id: bytes) -> bytes:
     """The parts behind their header."""
     header = np.zeros((), layout.HEADER)
     header["magic"], header["version"], header["machine"] = layout.MAGIC, layout.VERSION, target.number
@@ -134,7 +152,8 @@ def _assembled(
     pieces: list[bytes | memoryview] = []
     offset = layout.HEADER.itemsize
     for name in layout.PARTS:
-        data = memoryview(parts[name]).cast("B")
+        part = parts[name]
+        data = memoryview(part if isinstance(part, bytes | bytearray) else part.tobytes())
         header[name]["offset"] = offset
         header[name]["count"] = len(data) // layout.RECORDS[name].itemsize
         padding = -len(data) % _ALIGNMENT
