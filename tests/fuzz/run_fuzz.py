@@ -35,6 +35,7 @@ import fuzz_dwarf_info_layers
 import fuzz_dwarf_lines_inputs
 import fuzz_elf_inputs
 import fuzz_elf_layers
+import fuzz_packed_inputs
 import fuzz_perfdata_inputs
 import fuzz_perfdata_layers
 import fuzz_target_inputs
@@ -84,6 +85,7 @@ SUBJECTS = {
         fuzz_breakpad_cfi_layers.write_section,
     ),
     "minidump": Subject(fuzz_target_inputs.minidump_seeds, fuzz_elf_inputs.mutated, fuzz_target_layers.read_minidump),
+    "packed": Subject(fuzz_packed_inputs.seeds, fuzz_packed_inputs.mutated, fuzz_packed_inputs.read_everything),
     "perfdata": Subject(fuzz_perfdata_inputs.seeds, fuzz_perfdata_inputs.mutated, fuzz_perfdata_layers.read_recording),
 }
 

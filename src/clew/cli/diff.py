@@ -11,6 +11,7 @@ from clew.cli.target import open_target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clew.table import Table
     from clew.table.compare import Difference
 
 DESCRIPTION = """\
@@ -22,7 +23,7 @@ other sections or in other row boundaries are the same. Exit code 1 when they di
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("a", metavar="A", help="an ELF file")
+    parser.add_argument("a", metavar="A", help="an ELF file, or a packed table")
     parser.add_argument("b", metavar="B", help="another")
     add_section(parser)
     parser.add_argument("--section-b", metavar="NAME", help="the section of B, where it is not that of A")
@@ -31,12 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    first, second = open_target(options.a).image, open_target(options.b).image
-    from clew.read.frames import read_table
     from clew.table import compare
 
-    a = read_table(first, options.section)
-    b = read_table(second, options.section_b or options.section)
+    a = _table(options.a, options.section)
+    b = _table(options.b, options.section_b or options.section)
+    if a.normalised or b.normalised:
+        # A packed table has the rule before it where there is only padding.
+        a, b = a.normalise(), b.normalise()
     code = report(options.a, a.problems, a.lost) | report(options.b, b.problems, b.lost)
     differences = list(compare(a, b))
     if options.json:
@@ -47,6 +49,19 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"the same: {a.row_count:,} and {b.row_count:,} rows")
     return 1 if differences else code
+
+
+def _table(path: str, section: str | None) -> Table:
+    """The table of a file, or the packed table that it is."""
+    from clew.read.packed import open_packed
+
+    opened = open_packed(path)
+    if opened is not None:
+        return opened.table()
+    image = open_target(path).image
+    from clew.read.frames import read_table
+
+    return read_table(image, section)
 
 
 def _print(differences: Sequence[Difference]) -> None:

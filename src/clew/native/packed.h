@@ -106,7 +106,8 @@ enum clew_rule_flags {
  * How to undo a frame: 32 bytes. Rule 0 is "no information".
  *
  * Bit i of `saved`: register i is in memory, at CFA - 8 * (base + slot[CLEW_SLOT(i)]). Bit i of `same`: it keeps its value.
- * A register of neither, and of no cell, is unknown in the caller; but the stack pointer is then the CFA.
+ * A register of neither, and of no cell, is unknown in the caller; but the stack pointer is then the CFA. Only a rule with
+ * cells may say that it keeps its value.
  *
  * The place of the stack pointer in `slot` holds the largest of the others: where the farthest of the saved words is.
  *

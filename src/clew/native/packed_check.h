@@ -85,7 +85,7 @@ static int clew_pages_sound(const struct clew_packed_header *h, const struct cle
             uint32_t last = numbers[buckets];
             if (last + 1 + CLEW_ROW_PADDING > h->rows.count - row)
                 return CLEW_PACKED_BUCKET_BAD;
-            if (CLEW_ROW_START(rows[0]) != 0)
+            if (CLEW_ROW_START(rows[0]) != 0 || CLEW_ROW_START(rows[last]) >= bytes)
                 return CLEW_PACKED_ROW_BAD;
             for (uint32_t r = 1; r <= last; r++)
                 if (CLEW_ROW_START(rows[r]) <= CLEW_ROW_START(rows[r - 1]))
@@ -128,7 +128,7 @@ static int clew_rules_sound(const struct clew_packed_header *h, const struct cle
         uint32_t kind = CLEW_CFA_KIND(rule), with_cells = rule->flags & CLEW_RULE_CELLS;
         if (CLEW_CFA_FROM(rule) >= registers || (kind == CLEW_CFA_EXPRESSION && !with_cells) ||
             (rule->flags >> CLEW_RULE_STUB_SHIFT && (kind != CLEW_CFA_REGISTER || h->machine != CLEW_X86_64)) ||
-            rule->saved & ~possible || (with_cells && rule->saved))
+            rule->saved & ~possible || (with_cells && rule->saved) || (!with_cells && rule->same >> sp & 1))
             return CLEW_PACKED_RULE_BAD;
         for (uint32_t number = 0; number < 32; number++)
             if (rule->saved >> number & 1 && rule->slot[CLEW_SLOT(number)] > rule->slot[CLEW_SLOT(sp)])

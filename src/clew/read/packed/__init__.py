@@ -2,5 +2,6 @@
 
 from clew.read.packed.table import PackedTable as PackedTable
 from clew.read.packed.table import is_packed as is_packed
+from clew.read.packed.table import open_packed as open_packed
 
-__all__ = ["PackedTable", "is_packed"]
+__all__ = ["PackedTable", "is_packed", "open_packed"]

@@ -88,8 +88,8 @@ class Checker:
             raise self.wrong("buckets", base + count, "a page has more rows than there are")
         mine = rows[first : first + last + 1]
         start = (mine >> np.uint32(16)).astype(np.int64)
-        if start[0] or (start[1:] <= start[:-1]).any():
-            raise self.wrong("rows", first, "a page's rows do not begin at its start, or are out of order")
+        if start[0] or start[-1] >= size or (start[1:] <= start[:-1]).any():
+            raise self.wrong("rows", first, "a page's rows do not begin at its start, lie behind its end, or are out of order")
         if (rows[first + last + 1 : first + total] != mine[-1] | np.uint32(0xFFFF0000)).any():
             raise self.wrong("rows", first + last + 1, "a page's padding is not its last row")
         begin = np.arange(count) * _BUCKET
@@ -121,6 +121,8 @@ class Checker:
         bad = (register >= self.target.registers) | ((kind == layout.CFA_EXPRESSION) & ~with_cells)
         bad |= stub & ((kind != layout.CFA_REGISTER) | (self.target.number != 1))
         bad |= (saved & np.uint32(~self.target.saved & 0xFFFFFFFF) != 0) | (with_cells & (saved != 0))
+        sp = np.uint32(self.target.machine.stack_pointer)
+        bad |= ~with_cells & (rules["same"] >> sp & 1 != 0)
         farthest = rules["slot"][:, self.target.machine.stack_pointer & 15]
         for number in range(32):
             bad |= (saved >> np.uint32(number) & 1 != 0) & (rules["slot"][:, number & 15] > farthest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from clew.arch import Default
@@ -27,6 +28,7 @@ from clew.table import (
     Undefined,
 )
 from clew.table.expression import Step
+from clew.table.resolver import stack_pointer_term
 from clew.table.rule import NO_INFORMATION, AnyExpression, CfaRule
 
 
@@ -60,13 +62,17 @@ def rule_of(target: PackedMachine, rule: Any, parts: Mapping[str, Any]) -> Rule:
         return_address = target.pc
     if flags & layout.OUTERMOST:
         named[return_address] = Undefined()
-    return Rule(
-        cfa,
-        tuple(sorted(named.items(), key=lambda pair: pair[0])),
-        return_address,
-        bool(flags & layout.SIGNAL),
-        Signing.SIGNED if flags & layout.SIGNED else Signing.NONE,
-    )
+    signing = Signing.SIGNED if flags & layout.SIGNED else Signing.NONE
+    made = Rule(cfa, _sorted(named), return_address, bool(flags & layout.SIGNAL), signing)
+    sp = machine.stack_pointer
+    if sp not in named and stack_pointer_term(machine, made) != CfaPlus(0):
+        # It is the CFA here, although a rule that does not name it would be taken for one of those that mean another.
+        made = replace(made, registers=_sorted({**named, sp: CfaPlus(0)}))
+    return made
+
+
+def _sorted(named: Mapping[int, RegisterRule]) -> tuple[tuple[int, RegisterRule], ...]:
+    return tuple(sorted(named.items(), key=lambda pair: pair[0]))
 
 
 def _cfa(target: PackedMachine, kind: int, rule: Any) -> CfaRule | None:
@@ -98,6 +104,8 @@ def _term(target: PackedMachine, cell: Any, parts: Mapping[str, Any]) -> Registe
         return AtCfa(value)
     if kind == layout.CFA_PLUS:
         return CfaPlus(value)
+    if kind == layout.IN_REGISTER and other == int(cell["reg"]) and not value:
+        return SameValue()
     if kind == layout.IN_REGISTER:
         return InRegister(other) if not value else IsExpression(_made((("register", other, value),)))
     if kind == layout.AT_REGISTER:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +24,22 @@ from clew.table.rules import Rules
 def is_packed(data: bytes | memoryview) -> bool:
     """Whether some bytes begin as a packed table does."""
     return bytes(data[: len(layout.MAGIC)]) == layout.MAGIC
+
+
+def open_packed(path: str | os.PathLike[str]) -> PackedTable | None:
+    """The packed table in a file, mapped; None if the file cannot be opened, or is something else.
+
+    Raises:
+        FormatError: it is a packed table, and damaged or of another version.
+    """
+    try:
+        with open(path, "rb") as file:
+            if not is_packed(file.read(len(layout.MAGIC))):
+                return None
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None
+    return PackedTable(memoryview(data), os.fspath(path))
 
 
 class PackedTable:
