@@ -40,6 +40,9 @@
 #define CLEW_EXPRESSION_FUEL 10000 /* as clew.table.evaluate.MAXIMUM_STEPS */
 #endif
 #define CLEW_EXPRESSION_DEPTH 16
+#ifndef CLEW_CELLS_MOST
+#define CLEW_CELLS_MOST 64
+#endif
 
 enum clew_machine { CLEW_X86_64 = 1, CLEW_AARCH64 = 2 };
 

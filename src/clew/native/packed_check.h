@@ -136,7 +136,7 @@ static int clew_rules_sound(const struct clew_packed_header *h, const struct cle
         if (with_cells) {
             uint32_t first = rule->slot[0] | rule->slot[1] << 8 | rule->slot[2] << 16 | (uint32_t)rule->slot[3] << 24;
             uint32_t count = rule->slot[4];
-            if (!count || count > 64 || first > h->cells.count || count > h->cells.count - first ||
+            if (!count || count > CLEW_CELLS_MOST || first > h->cells.count || count > h->cells.count - first ||
                 (t->cells[first].reg == CLEW_CELL_OF_CFA) != (kind == CLEW_CFA_EXPRESSION))
                 return CLEW_PACKED_RULE_BAD;
             for (uint32_t c = 1; c < count; c++)

@@ -103,11 +103,48 @@ struct clew_place {
     uint64_t cfa;
 };
 
+/* A search among the escapes. */
+struct clew_search {
+    const struct clew_table *table;
+    uint64_t row;
+    uint32_t low, high, rule;
+};
+
+/* An expression that is being computed: its next step, why it failed if it did, and its stack. */
+struct clew_numbers {
+    uint32_t next, depth;
+    int64_t status;
+    uint64_t stack[CLEW_EXPRESSION_DEPTH];
+};
+
+/* Where these are kept. The kernel's are in a map: of what is there the verifier expects any value, and is soon done with it. */
+#ifndef CLEW_NUMBERS
+#define CLEW_NUMBERS() (&(struct clew_numbers){0})
+#endif
+
+struct clew_evaluation {
+    const struct clew_place *place;
+    struct clew_numbers *numbers;
+    uint32_t first, count;
+};
+
 /* Values of the caller, before they replace the callee's: a bit for each register that the rule names, and that was got. */
 struct clew_fresh {
+    const struct clew_place *place;
+    const struct clew_rule *rule;
     uint64_t named, got;
+    uint32_t back; /* the register of the return address */
+    int32_t status; /* why the return address could not be had */
     uint64_t r[CLEW_REGISTERS];
 };
+
+/* Calls a function with a number and a state until it does not say 0, but so many times at most. The kernel has bpf_loop. */
+#ifndef CLEW_REPEAT
+#define CLEW_TURN uint64_t
+#define CLEW_REPEAT(times, function, state)                                                                          \
+    for (uint64_t turn_ = 0; turn_ < (times) && !(function)(turn_, (state)); turn_++) {                              \
+    }
+#endif
 
 #endif /* CLEW_STEP_H */
 
@@ -132,22 +169,32 @@ struct clew_fresh {
 #define CLEW_STEP(table, number) ((table)->steps[number])
 #endif
 
+/* Halves what is left of a search among the escapes; not 0 where it ends. */
+static CLEW_OUTLINE long CLEW_FUNCTION(halve)(CLEW_TURN turn, void *state) {
+    struct clew_search *search = state;
+    (void)turn;
+    if (search->low >= search->high)
+        return 1;
+    uint32_t middle = search->low + (search->high - search->low) / 2;
+    struct clew_escape escape = CLEW_ESCAPE(search->table, middle);
+    if (escape.row == search->row) {
+        search->rule = escape.rule;
+        return 1;
+    }
+    if (escape.row < search->row)
+        search->low = middle + 1;
+    else
+        search->high = middle;
+    return 0;
+}
+
 /* The rule of a row whose own number stands among the escapes, or 0. It is `row` or one of those behind it. */
 static CLEW_OUTLINE uint32_t CLEW_FUNCTION(escaped)(const struct clew_table *table, uint64_t row, uint32_t contents) {
-    uint32_t low = 0, high = table->escape_count;
     for (int turn = 0; turn < CLEW_ROW_PADDING && CLEW_ROW(table, row) != contents; turn++)
         row++;
-    for (int turn = 0; turn < 32 && low < high; turn++) {
-        uint32_t middle = low + (high - low) / 2;
-        struct clew_escape escape = CLEW_ESCAPE(table, middle);
-        if (escape.row == row)
-            return escape.rule;
-        if (escape.row < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return 0;
+    struct clew_search search = {.table = table, .row = row, .high = table->escape_count};
+    CLEW_REPEAT(33, CLEW_FUNCTION(halve), &search);
+    return search.rule;
 }
 
 /* The lesser distance of two rows from an address. */
@@ -167,13 +214,14 @@ static CLEW_INLINE uint32_t CLEW_FUNCTION(nearer)(uint32_t key, uint32_t one, ui
  */
 static CLEW_INLINE uint32_t CLEW_FUNCTION(find)(const struct clew_table *table, uint64_t address) {
     for (uint32_t number = 0; number < CLEW_SEGMENTS_MOST && number < table->segment_count; number++) {
-        uint64_t offset = address - CLEW_SEGMENT(table, number).start;
-        if (offset >= CLEW_SEGMENT(table, number).size)
+        const struct clew_segment segment = CLEW_SEGMENT(table, number);
+        uint64_t offset = address - segment.start;
+        if (offset >= segment.size)
             continue;
-        uint32_t page = CLEW_SEGMENT(table, number).page + (uint32_t)(offset >> CLEW_PAGE_BITS);
+        uint32_t page = segment.page + (uint32_t)(offset >> CLEW_PAGE_BITS);
         uint32_t at = offset & ((1 << CLEW_PAGE_BITS) - 1);
         /* page * (CLEW_PAGE_BUCKETS + 1) + (at >> CLEW_BUCKET_BITS), sooner known. */
-        uint32_t bucket = (CLEW_SEGMENT(table, number).page << (CLEW_PAGE_BITS - CLEW_BUCKET_BITS)) +
+        uint32_t bucket = (segment.page << (CLEW_PAGE_BITS - CLEW_BUCKET_BITS)) +
                           (uint32_t)(offset >> CLEW_BUCKET_BITS) + page;
         uint32_t first = CLEW_BUCKET(table, bucket);
         uint32_t left = CLEW_BUCKET(table, bucket + 1) - first;
@@ -235,15 +283,17 @@ static CLEW_INLINE int CLEW_FUNCTION(cfa)(int machine, const struct clew_rule *r
 /* The value that a cell gives, into `result`. All of them are of the old frame. */
 static CLEW_INLINE int CLEW_FUNCTION(cell_value)(const struct clew_place *place, struct clew_cell cell, uint64_t *result) {
     uint64_t value = (uint64_t)(int64_t)cell.value, address = place->cfa + value;
+    uint32_t other = cell.other;
     int status;
     switch (cell.kind) {
     case CLEW_CELL_CFA_PLUS: *result = address; return CLEW_CALLED;
     case CLEW_CELL_AT_CFA: break;
     case CLEW_CELL_IN_REGISTER:
     case CLEW_CELL_AT_REGISTER:
-        if (cell.other >= CLEW_REGISTERS || !(place->frame->known >> cell.other & 1))
+        CLEW_APART(other);
+        if (other >= CLEW_REGISTERS || !(place->frame->known >> other & 1))
             return CLEW_UNKNOWN_REGISTER;
-        *result = address = place->frame->r[cell.other] + value;
+        *result = address = place->frame->r[other] + value;
         if (cell.kind == CLEW_CELL_IN_REGISTER)
             return CLEW_CALLED;
         break;
@@ -262,25 +312,28 @@ static CLEW_INLINE int CLEW_FUNCTION(cell_value)(const struct clew_place *place,
 }
 
 /*
- * The registers that the rule names in cells. One that cannot be had is unknown; only why the return address cannot is told:
+ * A register that the rule names in a cell. One that cannot be had is unknown; only why the return address cannot is told:
  * that is the register `back`, or on AArch64 the pc, two numbers behind it, if the rule names that as well.
  */
-static CLEW_OUTLINE int CLEW_FUNCTION(cells)(const struct clew_place *place, const struct clew_rule *rule, uint32_t back,
-                                             struct clew_fresh *fresh) {
-    uint32_t first = CLEW_FUNCTION(first_cell)(rule);
-    int result = CLEW_CALLED;
-    for (uint32_t number = 0; number < 64 && number < rule->slot[4]; number++) {
-        struct clew_cell cell = CLEW_CELL(place->table, first + number);
-        if (cell.reg >= CLEW_REGISTERS)
-            continue; /* the CFA's own */
-        int status = CLEW_FUNCTION(cell_value)(place, cell, &fresh->r[cell.reg]);
-        fresh->named |= CLEW_BIT(cell.reg);
-        if (status == CLEW_CALLED)
-            fresh->got |= CLEW_BIT(cell.reg);
-        if (cell.reg == back || cell.reg == back + 2)
-            result = status;
+static CLEW_OUTLINE long CLEW_FUNCTION(cell)(CLEW_TURN number, void *state) {
+    struct clew_fresh *fresh = state;
+    if (number >= fresh->rule->slot[4])
+        return 1;
+    struct clew_cell cell = CLEW_CELL(fresh->place->table, CLEW_FUNCTION(first_cell)(fresh->rule) + (uint32_t)number);
+    uint32_t reg = cell.reg;
+    CLEW_APART(reg); /* the verifier has to see that what is compared is what is used */
+    if (reg >= CLEW_REGISTERS)
+        return 0; /* the CFA's own */
+    uint64_t value = 0;
+    int status = CLEW_FUNCTION(cell_value)(fresh->place, cell, &value);
+    fresh->named |= CLEW_BIT(reg);
+    if (status == CLEW_CALLED) {
+        fresh->r[reg] = value;
+        fresh->got |= CLEW_BIT(reg);
     }
-    return result;
+    if (reg == fresh->back || reg == fresh->back + 2)
+        fresh->status = status;
+    return 0;
 }
 
 /*
@@ -301,10 +354,10 @@ static CLEW_INLINE int CLEW_FUNCTION(apply)(int machine, const struct clew_table
         return status;
     const uint64_t cfa = place.cfa;
     if (rule->flags & CLEW_RULE_CELLS) {
-        struct clew_fresh fresh = {0, 0, {0}};
-        status = CLEW_FUNCTION(cells)(&place, rule, back, &fresh);
-        if (status != CLEW_CALLED)
-            return status;
+        struct clew_fresh fresh = {.place = &place, .rule = rule, .back = back};
+        CLEW_REPEAT(CLEW_CELLS_MOST, CLEW_FUNCTION(cell), &fresh);
+        if (fresh.status != CLEW_CALLED)
+            return fresh.status;
         const uint64_t got = fresh.got, named = fresh.named;
         known = (frame->known & rule->same & ~named) | got;
         if (got >> pc & 1)
@@ -392,5 +445,8 @@ static CLEW_INLINE int CLEW_FUNCTION(leave)(int machine, const struct clew_table
 static CLEW_INLINE int CLEW_FUNCTION(step)(int machine, const struct clew_table *table, uint64_t bias,
                                            struct clew_frame *frame, int interrupted, void *memory) {
     uint32_t number = CLEW_FUNCTION(find)(table, frame->r[CLEW_PC(machine)] - bias - (interrupted ? 0 : 1));
-    return CLEW_FUNCTION(leave)(machine, table, CLEW_RULE(table, number), frame, interrupted, memory);
+    const struct clew_rule *rule = CLEW_RULE(table, number);
+    if (!rule)
+        return CLEW_NO_ROW; /* a table in the kernel's maps may fail to be found */
+    return CLEW_FUNCTION(leave)(machine, table, rule, frame, interrupted, memory);
 }
