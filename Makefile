@@ -2,18 +2,20 @@
 
 SHELL = /bin/sh
 PY = .venv/bin/python
-NATIVE = $(wildcard src/clew/native/*.py src/clew/native/*.pxd src/clew/native/*.h) setup.py
+NATIVE = $(wildcard src/clew/native/*.py src/clew/native/*.pxd src/clew/native/*.h src/clew/native/unwind/* src/clew/native/unwind/*/*) setup.py
 
 # Programs of other people that tests and benchmarks compare clew with, by their names in Debian.
 PEERS_APT = binutils llvm gcc-aarch64-linux-gnu g++-aarch64-linux-gnu gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-powerpc64le-linux-gnu \
 	gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-i386-cross libc6-dev-s390x-cross libc6-dev-ppc64el-cross \
 	libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user clang lld elfutils libdw-dev gdb linux-perf musl-tools sqlite3 \
-	dwz debuginfod libc6-dbg
+	dwz debuginfod libc6-dbg libunwind-dev rt-tests
 # How long each fuzz test of `make fuzz` and `make test-all` may run, in seconds.
 FUZZ_SECONDS = 60
+# Where `make install-lib` installs to.
+PREFIX = /usr/local
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test test-all lint types parity fuzz bench build clean distclean
+.PHONY: help demo test test-all lint types parity fuzz bench bench-paper bench-inprocess build install-lib clean distclean
 
 # A stamp says what was done in this very folder: a copy of the folder, or one without its .venv, begins anew. Without
 # compiled modules the core is tried again, since a compiler may have come meanwhile.
@@ -29,6 +31,9 @@ help:
 	@echo 'make parity    only the comparisons with other programs'
 	@echo 'make fuzz      only the fuzzing; FUZZ_SECONDS=60 each'
 	@echo 'make bench     measurements beside those of other programs'
+	@echo 'make bench-paper      only those of the paper on compiled unwind tables, recorded anew'
+	@echo 'make bench-inprocess  only walks of a thread'"'"'s own stack, and look-ups'
+	@echo 'make install-lib      the in-process library, below PREFIX (/usr/local)'
 	@echo 'make build     source distribution and wheel, in dist/'
 	@echo 'make clean     removes what was built; make distclean also .venv'
 
@@ -79,6 +84,17 @@ bench: .make/core .make/peers
 	$(PY) bench/commands.py
 	$(PY) bench/walk.py
 	$(PY) bench/symbols.py
+
+bench-paper: .make/core .make/peers
+	$(PY) bench/paper.py
+
+bench-inprocess: .make/core .make/peers
+	$(PY) bench/inprocess.py
+	$(PY) bench/inprocess_lookup.py
+
+# Needs a C compiler only.
+install-lib:
+	python3 src/clew/native/unwind/compile.py --install $(PREFIX) --destdir /$(DESTDIR)
 
 build: .make/core
 	$(PY) -m pip install -q build

@@ -106,8 +106,9 @@ class Gimli(_Child):
         subprocess.run(
             ["cargo", "build", "--release", "--quiet", "--manifest-path", str(crate / "Cargo.toml")], check=True
         )
-        found = re.search(r'name = "gimli"\nversion = "([^"]+)"', (crate / "Cargo.lock").read_text())
-        self.name = f"gimli {found[1] if found else ''}".strip()
+        # The lock file is sorted; older ones that other crates of the workspace need come first.
+        found = re.findall(r'name = "gimli"\nversion = "([^"]+)"', (crate / "Cargo.lock").read_text())
+        self.name = f"gimli {found[-1] if found else ''}".strip()
         self.start(str(crate / "target" / "release" / "clew-bench-peers"), path)
 
 

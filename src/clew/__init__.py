@@ -28,6 +28,7 @@ from clew.errors import (
 if TYPE_CHECKING:
     from clew.arch import Machine, machine_for, machine_named
     from clew.image import Image, open_image
+    from clew.inprocess import NativeFrame, backtrace
     from clew.memory import BytesMemory, Memory, ProcessMemory
     from clew.read.dwarf_cfi import CfiSection, EhFrameHeader, explain
     from clew.read.frames import frame_sections, read_table
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "clew.arch": ("Machine", "machine_for", "machine_named"),
     "clew.image": ("Image", "open_image"),
+    "clew.inprocess": ("NativeFrame", "backtrace"),
     "clew.memory": ("BytesMemory", "Memory", "ProcessMemory"),
     "clew.read.dwarf_cfi": ("CfiSection", "EhFrameHeader", "explain"),
     "clew.read.frames": ("frame_sections", "read_table"),
@@ -80,6 +82,7 @@ __all__ = [
     "Image",
     "Machine",
     "Memory",
+    "NativeFrame",
     "NotFoundError",
     "Problem",
     "ProcessMemory",
@@ -95,6 +98,7 @@ __all__ = [
     "UsageError",
     "Walker",
     "__version__",
+    "backtrace",
     "compare",
     "evaluate",
     "explain",

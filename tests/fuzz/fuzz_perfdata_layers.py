@@ -1,4 +1,4 @@
-"""Opens any bytes as a recording of perf, and walks its samples."""
+"""Opens any bytes as a recording of perf, walks its samples, prints and counts them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from itertools import islice
 
 from fuzz_target_inputs import folder
 
+from clew.cli.output import Palette
+from clew.cli.report_counts import count_stacks
+from clew.cli.report_json import collapsed, report_json
+from clew.cli.report_text import report_lines
+from clew.cli.script_frames import FrameBook
+from clew.cli.script_samples import SampleReader, Wanted
+from clew.cli.script_writer import ScriptWriter
 from clew.errors import Error
+from clew.symbols.debug_places import Places
 from clew.target.perfdata import Batch, PerfData, SampledProcess, open_perf_data
 from clew.walk import End, SampleWalker, Walker
 from clew.walk.samples import ENDS, NO_STACK
@@ -25,6 +33,7 @@ def read_recording(data: bytes) -> None:
         return
     with recording:
         walk_samples(recording)
+        print_samples(recording)
         for problem in recording.problems:
             str(problem)
         assert len(recording.problems) <= 1000
@@ -71,6 +80,29 @@ def walked(recording: PerfData) -> list[tuple[End | None, list[int]]]:
     except Error:
         pass
     return found
+
+
+def print_samples(recording: PerfData) -> None:
+    """The text of all samples, and their stacks as ``report`` prints them: in each the same number of them."""
+    places = Places(())
+    samples = 0
+    try:
+        reader = SampleReader(recording, FrameBook(recording, places), Wanted(), most=100)
+        writer = ScriptWriter(reader, ("comm", "pid", "tid", "time", "ip", "sym", "symoff", "dso"))
+        for rows, order in reader.rows():
+            samples += len(order)
+            text = b"".join(map(bytes, writer.write(rows, order)))
+            assert text.isascii() or text.decode()
+            assert b"\x1b" not in text
+        counted = count_stacks(SampleReader(recording, FrameBook(recording, places), Wanted(), most=100, marks=False))
+    except Error:
+        return
+    assert counted.samples == samples
+    assert sum(stack["count"] for stack in report_json(counted, "input")["stacks"]) == samples
+    for form in (False, True):
+        lines = report_lines(counted, "input", Palette(False), children=form, graph=form, limit=20, least=0)
+        assert not any("\x1b" in line or "\n" in line for line in lines)
+    assert not any("\n" in line for line in collapsed(counted, 0))
 
 
 def _columns(batch: Batch) -> Iterator[tuple[int, int, int]]:

@@ -32,7 +32,7 @@ from clew.table.rule import parse_expression
 from clew.table.table import RangeColumns, Ranges
 from clew.target import Module, Thread
 from clew.testing import ElfBuilder
-from clew.walk import End, FastWalker, Walker
+from clew.walk import End, FastWalker, Trust, Walker
 from clew.walk.step import Work
 
 SIZE = 0x400
@@ -103,10 +103,10 @@ def test_any_walk_ends_with_a_reason(data: st.DataObject, machine: Machine, scan
     top = 1 << machine.bits
     assert all(0 <= frame.pc.address < top for frame in stack.frames)
     assert all(value >= 0 for frame in stack.frames for value in frame.registers.values())
-    assert (
-        len({(frame.pc, frame.registers.get(machine.stack_pointer), frame.cfa) for frame in stack.frames})
-        > len(stack.frames) // 2
-    )
+    # Of a frame that was scanned for, the stack pointer may not be known; each was found in a place of its own.
+    walked = [frame for frame in stack.frames if frame.trust is not Trust.SCAN]
+    places = {(frame.pc, frame.registers.get(machine.stack_pointer), frame.cfa) for frame in walked}
+    assert len(places) > len(walked) // 2
     assert walker.walk(thread) == stack
     fast = FastWalker(it, limit=200, scan=scan)
     assert without_reads(fast.walk(thread)) == without_reads(stack)

@@ -21,8 +21,11 @@ COMMANDS = {
     "stats": "sizes, rows, rules and instructions of files and directories",
     "stack": "stacks of a process, core, dump or recording: every frame, and why the stack ends",
     "doctor": "what breaks the stacks of a process, core, dump or recording, and what to do about it",
+    "report": "where the samples of a recording were: by function, as stacks, as JSON",
+    "script": "the samples of a recording as text, as perf script prints them",
     "symbolize": "functions, files, lines and inlined calls of addresses, as addr2line prints them",
     "dump-syms": "Breakpad symbol files: names, lines, inlined calls and unwind tables",
+    "compile": "an unwind table as code that undoes a frame, or packed",
 }
 """The commands, and what each is for. Each is in a module of its name, which is loaded when the command is run."""
 

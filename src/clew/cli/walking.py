@@ -136,7 +136,7 @@ def is_recording(path: str) -> bool:
 def open_recording(options: argparse.Namespace) -> PerfData:
     """The recording that a command is pointed at. Raises as :func:`clew.target.open_perf_data`."""
     check_places(options)
-    _allow_many_files()
+    allow_many_files()
     from clew.target import open_perf_data
     from clew.target.perfdata.attributes import SAMPLE_STACK_USER
 
@@ -152,7 +152,7 @@ def open_recording(options: argparse.Namespace) -> PerfData:
     return data
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """Lets this program have as many files open as it may ask for.
 
     A recording of a whole system names thousands of files, and before Python 3.13 each that is mapped takes a descriptor.

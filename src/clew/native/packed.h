@@ -61,7 +61,9 @@ struct clew_packed_header { /* 128 bytes */
     uint64_t size;         /* of the whole table, in bytes */
     struct clew_part segments, pages, buckets, rows, escapes, rules, cells, steps;
     uint8_t build_id[32];
-    uint64_t reserved;
+    /* What it is made of: in the low half the CRC-32 of the file's call frame sections, in the high half how many bytes they
+     * have; 0 if that is not known. Files that only claim to be the same have another one. */
+    uint64_t source;
 };
 
 struct clew_segment { /* 32 bytes: a stretch of code, sorted by start */

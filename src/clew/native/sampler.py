@@ -84,6 +84,27 @@ class SampleColumns:
                 self.used += 1
             self.size[index] = stepper.count
 
+    def walk_packed(
+        self, walker, buffer, which, sp, stack_offset, stack_size, registers_offset, restarted, slots, witness, limit
+    ):
+        """As :meth:`walk`, by packed tables; the numbers (i8) of the samples that are left to it.
+
+        Args:
+            walker: a :class:`clew.native.packed_walk.PackedWalker` of the process.
+            buffer: what the offsets are of.
+            slots (u1): for each word of a block of registers its DWARF number, or 255.
+        """
+        begin = 0
+        while True:
+            begin, self.used = walker.walk(
+                *(buffer, which, sp, stack_offset, stack_size, registers_offset, restarted, slots),
+                *map(np.asarray, (self.pcs, self.modules, self.first, self.size, self.reason, self.in_call)),
+                *(witness, limit, begin, self.used),
+            )
+            if begin == len(which):
+                return which[np.asarray(self.reason)[which] == _UNUSUAL]
+            self.reserve(limit + 1)
+
     def reasons(self):
         """The reasons (u1) so far."""
         return np.asarray(self.reason)

@@ -68,6 +68,11 @@ class FastWalker(Walker):
         return self.steps.stepper(self._facts(), with_registers) if self.steps.possible else None
 
     @property
+    def code_mask(self) -> int:
+        """The bits of a code pointer that may be pointer authentication; 0 for none."""
+        return self._around.code_mask
+
+    @property
     def rows(self) -> ModuleRows:
         """The modules, as a stepper takes them."""
         return self._rows

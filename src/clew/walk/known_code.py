@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -78,6 +79,23 @@ class KnownCode:
             if function is not None:
                 spans.add((function.start, function.start + self._longest))
         return any(_within(self._pattern, pieces, module, *span, around) for span in sorted(spans))
+
+    def places(self, table: Table, module: Module) -> tuple[list[int], list[int]] | None:
+        """Addresses of a file beside which such code may be: starts and ends of intervals, both included, sorted and apart.
+
+        What its file does not hold of its code is among them. None if that is all of it.
+        """
+        pieces = sorted(_code(module))
+        if self._pattern is None:
+            return [], []
+        if not pieces:
+            return None
+        starts, ends = self._all_places(self._pattern, table, pieces)
+        edges = [(0, pieces[0][0] + self._longest)]
+        for (first, code), (following, _) in pairwise(pieces):
+            edges.append((max(first + len(code) - self._longest, 0), following + self._longest))
+        edges.append((max(pieces[-1][0] + len(pieces[-1][1]) - self._longest, 0), (1 << 64) - 1))
+        return _joined(sorted([*zip(starts, ends, strict=True), *edges]))
 
     def _all_places(
         self, pattern: re.Pattern[bytes], table: Table, pieces: list[tuple[int, memoryview]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +19,13 @@ from clew.target.perfdata.registers import SYSCALL_RETURN, register_plan
 from clew.walk.fast import FastWalker
 from clew.walk.frames import Frames
 from clew.walk.model import End, Stack
+from clew.walk.packed import packed_walker
 from clew.walk.step import WORK
 from clew.walk.steps import Steps
 from clew.walk.walker import LIMIT
+
+if TYPE_CHECKING:
+    from clew.native.packed_walk import PackedWalker
 
 ENDS = tuple(End)
 """The reasons by number, as in :attr:`SampleStacks.end`."""
@@ -85,6 +91,7 @@ class SampleWalker:
         # Frames that a sample had in the batch before.
         self._depth = 32.0
         self._walkers: dict[int, tuple[SampledProcess, FastWalker]] = {}
+        self._packed: WeakKeyDictionary[FastWalker, PackedWalker | None] = WeakKeyDictionary()
 
     def walker(self, state: int) -> FastWalker:
         """What walks the samples of one state of a process."""
@@ -101,8 +108,18 @@ class SampleWalker:
             found = self._walkers[state] = (process, walker)
         return found[1]
 
-    def walk(self, batch: Batch) -> SampleStacks:
-        """The stacks of a batch's samples."""
+    def _packed_walker(self, walker: FastWalker) -> PackedWalker | None:
+        """What walks the samples of a walker's target by packed tables, or None."""
+        if walker not in self._packed:
+            self._packed[walker] = packed_walker(walker)
+        return self._packed[walker]
+
+    def walk(self, batch: Batch, chosen: npt.NDArray[np.bool_] | None = None) -> SampleStacks:
+        """The stacks of a batch's samples.
+
+        Args:
+            chosen (bool): which of them to walk; by default all. The others have no frames, and ``NO_STACK``.
+        """
         columns = SampleColumns(len(batch), round(1.1 * self._depth * len(batch)))
         pending: list[int] = []
         # State, event and kind of registers as one number.
@@ -115,6 +132,10 @@ class SampleWalker:
         for number, key in enumerate(kinds.tolist()):
             state, event, abi = key // 256 // events, key // 256 % events, key % 256
             which = order[bounds[number] : bounds[number + 1]]
+            if chosen is not None:
+                which = which[chosen[which]]
+                if not len(which):
+                    continue
             walker = self.walker(state)
             plan = register_plan(self.data.machine, self.data.events[event].sample_regs_user, abi)
             stepper = walker.stepper(False)
@@ -124,6 +145,22 @@ class SampleWalker:
             if id(stepper) not in looking:
                 looking.add(id(stepper))
                 stepper.look(0, batch.buffer, 0, 0)
+            witness = SYSCALL_RETURN.get(walker.target.machine.name, -1)
+            fast = self._packed_walker(walker)
+            if fast is not None:
+                which = columns.walk_packed(
+                    fast,
+                    batch.buffer,
+                    which,
+                    batch.sp,
+                    batch.stack_offset,
+                    batch.stack_size,
+                    batch.registers_offset,
+                    in_kernel,
+                    np.array([each if 0 <= each < 64 else 255 for each in plan.order], np.uint8),
+                    witness if witness >= 0 else 255,
+                    self.limit,
+                )
             slots = np.array([walker.steps.slots.get(each, 255) for each in plan.order], np.uint8)
             columns.walk(
                 stepper,
@@ -135,14 +172,16 @@ class SampleWalker:
                 batch.registers_offset,
                 in_kernel,
                 slots,
-                walker.steps.slots.get(SYSCALL_RETURN.get(walker.target.machine.name, -1), 255),
+                walker.steps.slots.get(witness, 255),
                 self.limit,
                 WORK,
             )
             pending.extend(which[columns.reasons()[which] == UNUSUAL].tolist())
-        return self._finish(batch, columns, pending)
+        return self._finish(batch, columns, pending, chosen)
 
-    def _finish(self, batch: Batch, columns: SampleColumns, pending: list[int]) -> SampleStacks:
+    def _finish(
+        self, batch: Batch, columns: SampleColumns, pending: list[int], chosen: npt.NDArray[np.bool_] | None
+    ) -> SampleStacks:
         """The stacks that the compiled core could not walk to their end."""
         others: dict[int, Stack] = {}
         ends: dict[int, int] = {}
@@ -165,5 +204,7 @@ class SampleWalker:
         first, size, reason, in_call, pc, module = columns.columns()
         end = _BY_REASON[reason]
         end[list(ends)] = list(ends.values())
+        if chosen is not None:
+            end[~chosen] = NO_STACK
         self._depth = len(pc) / max(1, len(batch))
         return SampleStacks(batch, first, size, end, in_call, pc, module, others)

@@ -122,7 +122,7 @@ class Steps:
         # Numbers and slots of the registers that are known, by their bits.
         self._pairs: dict[int, list[tuple[int, int]]] = {}
         self._steppers: dict[tuple[Facts, bool], Stepper] = {}
-        self._known_code = KnownCode(machine)
+        self.known_code = KnownCode(machine)
 
     @property
     def count(self) -> int:
@@ -232,7 +232,7 @@ class Steps:
         """Whether a strategy that comes before the table may apply to an address of a row."""
         start = int(table.start[row])
         end = int(table.start[row + 1]) if row + 1 < len(table.start) else start
-        return (is_go(module) and _is_special_in_go(table, module, row, start, end)) or self._known_code.beside(
+        return (is_go(module) and _is_special_in_go(table, module, row, start, end)) or self.known_code.beside(
             table, module, start, end, around
         )
 

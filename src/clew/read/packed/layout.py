@@ -47,7 +47,7 @@ HEADER = np.dtype(
         ("size", "<u8"),
         *((name, [("offset", "<u4"), ("count", "<u4")]) for name in PARTS),
         ("build_id", "V32"),
-        ("reserved", "<u8"),
+        ("source", "<u8"),
     ]
 )
 CHECKED_FROM: Final = 16

@@ -48,28 +48,33 @@ class PackedTable:
     Args:
         data: its bytes, which are not copied; what follows it is left alone.
         name: what it is called in messages.
+        check: whether to check it. Who does not has it checked in C before anything but its parts is used.
 
     Attributes:
         target: the machine.
         build_id: of the file that it is of, or None.
+        source: what it was made of, as :func:`clew.read.packed.checksum.source_of` says it; 0 if that is not known.
         parts: its records by part, as numpy arrays of the types in :data:`clew.read.packed.layout.RECORDS`.
-        size: its bytes.
+        size: how many bytes it has.
+        data: these bytes.
 
     Raises:
         FormatError: it is not a packed table, of another version, cut, or damaged. It names the part.
     """
 
-    def __init__(self, data: bytes | memoryview, name: str = "<bytes>") -> None:
+    def __init__(self, data: bytes | memoryview, name: str = "<bytes>", *, check: bool = True) -> None:
         self.name = name
         view = memoryview(data).cast("B")
         header = self._header(view)
         self.size = int(header["size"])
+        self.data = view[: self.size]
         self.target = self._machine(int(header["machine"]))
         size = int(header["build_id_size"])
         if size > 32:
             raise self._damaged("a build id has at most 32 bytes", 11)
+        self.source = int(header["source"])
         self.build_id = bytes(header["build_id"].tobytes())[:size] or None
-        if crc32(view[layout.CHECKED_FROM : self.size]) != int(header["checksum"]):
+        if check and crc32(view[layout.CHECKED_FROM : self.size]) != int(header["checksum"]):
             raise self._damaged("its checksum is another one", 12)
         offsets: dict[str, int] = {}
         self.parts: dict[str, npt.NDArray[Any]] = {}
@@ -83,7 +88,8 @@ class PackedTable:
                 )
             offsets[part] = offset
             self.parts[part] = np.frombuffer(view, record, count, offset)
-        Checker(name, self.target, self.parts, offsets).check()
+        if check:
+            Checker(name, self.target, self.parts, offsets).check()
 
     def _header(self, view: memoryview) -> Any:
         if not is_packed(view):

@@ -28,6 +28,8 @@ _TEXTS = {HOSTNAME: "hostname", OSRELEASE: "release", VERSION: "version", ARCH: 
 _MAXIMUM_ARGUMENTS = 1 << 16
 _MAXIMUM_BUILD_ID = 20
 _KERNEL = 1
+_GUEST_KERNEL = 4
+_KERNEL_NAME = "[kernel.kallsyms]"
 _BUILD_ID_SIZE = 1 << 15
 
 
@@ -38,7 +40,8 @@ class Features:
     Attributes:
         hostname, release, version, arch: of the machine, its kernel, perf, and ``uname -m``.
         command: the command line of perf.
-        build_ids: of user files, by path. Those of the kernel are left out.
+        build_ids: of user files, by path.
+        kernel_build_id: of the kernel; those of its modules are left out.
         first, last: times of the first and the last sample in nanoseconds, if they are noted.
     """
 
@@ -48,6 +51,7 @@ class Features:
     arch: str | None = None
     command: list[str] = field(default_factory=list)
     build_ids: dict[str, bytes] = field(default_factory=dict)
+    kernel_build_id: bytes | None = None
     first: int | None = None
     last: int | None = None
 
@@ -88,7 +92,8 @@ class FeatureReader:
 
     def build_id(self, record: bytes, misc: int) -> None:
         """One ``perf_record_header_build_id``: a header, pid, 24 bytes with the build id, and the file's name."""
-        if misc & 7 in (_KERNEL, 4) or len(record) < 37:
+        mode = misc & 7
+        if mode == _GUEST_KERNEL or len(record) < 37:
             return
         size = _MAXIMUM_BUILD_ID
         if misc & _BUILD_ID_SIZE:
@@ -98,7 +103,10 @@ class FeatureReader:
         if not misc & _BUILD_ID_SIZE and not any(value[16:]):
             # Before the size was noted, shorter ones were filled with zeros: md5 and uuid have 16 bytes.
             value = value[:16]
-        if name and any(value):
+        if mode == _KERNEL:
+            if name == _KERNEL_NAME and any(value):
+                self.features.kernel_build_id = value
+        elif name and any(value):
             self.features.build_ids[name] = value
 
     def _build_ids(self, data: bytes, offset: int) -> None:

@@ -12,7 +12,7 @@ from clew.errors import Problem
 from clew.native.perf_records import NONE, Splitter
 from clew.target.perfdata.attributes import Event
 from clew.target.perfdata.header import Header
-from clew.target.perfdata.history import History
+from clew.target.perfdata.history import MAXIMUM_MAPPINGS, History
 from clew.target.perfdata.pipe import read_pipe_record
 from clew.target.perfdata.records import (
     COMM,
@@ -71,12 +71,14 @@ class Index:
 
     Attributes:
         history: of processes and threads.
+        kernel: where the kernel's own code was, its modules included, in the file's order.
         lost_records: that the kernel found no room for, samples and others.
         lost_samples: that the kernel or perf counted as lost. They may be among the former.
     """
 
     def __init__(self, records: Records, header: Header, timed: bool, report: Callable[[Problem], None]) -> None:
         self.history = History(report)
+        self.kernel: list[Mapped] = []
         self.lost_records = self.lost_samples = 0
         self._header = header
         self._timed = timed
@@ -114,6 +116,10 @@ class Index:
             mapping = reader.mapping(buffer, kind, misc, start, end)
             if mapping is not None:
                 self._change(when, *mapping)
+            elif len(self.kernel) < MAXIMUM_MAPPINGS:
+                own = reader.kernel_mapping(buffer, kind, misc, start, end)
+                if own is not None:
+                    self.kernel.append(own)
         elif kind == COMM:
             name = reader.name(buffer, start, end)
             if name is None:

@@ -28,7 +28,7 @@ from clew.target.perfdata.indexing import Index, splitter_events, splitter_ids
 from clew.target.perfdata.memory import SampleMemory
 from clew.target.perfdata.modules import Files, MappedModules, is_file
 from clew.target.perfdata.pipe import read_pipe_head
-from clew.target.perfdata.records import COMPRESSED, COMPRESSED2
+from clew.target.perfdata.records import COMPRESSED, COMPRESSED2, FINISHED_ROUND, Mapped
 from clew.target.perfdata.registers import ABI_32, machine_for_abi, machine_of
 from clew.target.perfdata.sample import Batch, Sample, SampledProcess
 from clew.target.perfdata.stream import ROOM, Records, Run
@@ -77,6 +77,7 @@ class PerfData:
         command: the command line of perf, if it is there.
         lost: how many samples were lost for lack of room, as far as the file says.
         history: what processes had mapped, and what threads were called.
+        kernel: where the kernel's own code was, its modules included.
     """
 
     def __init__(self, windows: Windows, exe: Path | None, sysroot: Path | None, debug_dirs: tuple[Path, ...]) -> None:
@@ -96,6 +97,7 @@ class PerfData:
         self._timed = all(event.sample_type & SAMPLE_TIME and event.sample_id_all for event in self.events)
         index = Index(self._records, header, self._timed, self._report)
         self.history: History = index.history
+        self.kernel: list[Mapped] = index.kernel
         self.lost = max(index.lost_records, index.lost_samples)
         self.command = " ".join(self.features.command) or None
         self.machine: Machine = self._machine()
@@ -134,7 +136,7 @@ class PerfData:
         events = splitter_events(self.events, self.machine)
         ids, owners = splitter_ids(self.events)
         big = self.order == "big"
-        splitter = Splitter(events, ids, owners, big, (), (COMPRESSED, COMPRESSED2), True, ROOM)
+        splitter = Splitter(events, ids, owners, big, (FINISHED_ROUND,), (COMPRESSED, COMPRESSED2), True, ROOM)
         for run in self._records.runs(splitter):
             yield self._batch(run)
 
@@ -149,9 +151,10 @@ class PerfData:
     def _batch(self, run: Run) -> Batch:
         columns: dict[str, Any] = run.samples
         offset = columns.pop("offset")
+        rounds = np.searchsorted(offset, run.records["offset"])
         when = columns["time"] if self._timed else offset + np.uint64(run.position)
         state = self._states_of(columns["pid"], when, columns["abi"] == ABI_32)
-        return Batch(data=self, buffer=run.buffer, state=state, when=when, **columns)
+        return Batch(data=self, buffer=run.buffer, state=state, when=when, rounds=rounds, **columns)
 
     def _states_of(self, pids: Any, when: Any, narrow: Any) -> Any:
         """The number of each sample's state."""
@@ -185,6 +188,20 @@ class PerfData:
             else:
                 self._strangers[index] = found
         return found
+
+    def generation(self, index: int) -> Generation:
+        """The code that the process of a state has mapped; the same object for states that have the same."""
+        pid, period, _ = self._keys[index]
+        return self.history.processes[pid][period].generation if period >= 0 else self._nothing
+
+    def bits(self, index: int) -> int:
+        """Of the machine that the process of a state runs on: 32 for an old program on a machine of 64."""
+        return machine_for_abi(self.machine, self._keys[index][2]).bits
+
+    def image(self, index: int, mapping: Mapped) -> Image | None:
+        """The file behind a mapping of a state's process, if it is one and can be had."""
+        file = self._files_for(machine_for_abi(self.machine, self._keys[index][2])).file_of(mapping)
+        return file.image if file is not None and isinstance(file.image, Image) else None
 
     def _process(self, pid: int, number: int, machine: Machine) -> SampledProcess:
         period = self.history.processes[pid][number] if number >= 0 else None

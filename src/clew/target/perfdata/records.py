@@ -13,7 +13,8 @@ from sys import intern
 from clew.arch import ByteOrder
 
 MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 7, 10, 13
-HEADER_ATTR, HEADER_BUILD_ID, EVENT_UPDATE, HEADER_FEATURE, COMPRESSED, COMPRESSED2 = 64, 67, 78, 80, 81, 83
+HEADER_ATTR, HEADER_BUILD_ID, FINISHED_ROUND, EVENT_UPDATE = 64, 67, 68, 78
+HEADER_FEATURE, COMPRESSED, COMPRESSED2 = 80, 81, 83
 
 MISC_CPUMODE = 7
 MISC_KERNEL = 1
@@ -83,6 +84,17 @@ class RecordReader:
         if pid < 0 or not size or address + size > 1 << 64:
             return None
         return pid, Mapped(address, address + size, offset, executable, _text(data, tail, end), build_id)
+
+    def kernel_mapping(self, data: memoryview, kind: int, misc: int, start: int, end: int) -> Mapped | None:
+        """What a MMAP or MMAP2 says of the kernel's own code; None where it says nothing of that, or is damaged."""
+        at = start + 8 + self._mapping.size
+        tail = at + 24 + self._protection.size if kind == MMAP2 else at
+        if tail > end or misc & MISC_CPUMODE != MISC_KERNEL:
+            return None
+        _, _, address, size, offset = self._mapping.unpack_from(data, start + 8)
+        if not size:
+            return None
+        return Mapped(address, min(address + size, 1 << 64), offset, True, _text(data, tail, end), None)
 
     def name(self, data: memoryview, start: int, end: int) -> tuple[int, int, str] | None:
         """Process, thread, and the thread's new name, of a COMM."""

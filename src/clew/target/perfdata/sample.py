@@ -140,6 +140,9 @@ class Batch:
     chain_count: npt.NDArray[np.uint32]
     when: npt.NDArray[np.uint64]
     """Their place in time, or, where time was not sampled, in the file."""
+    rounds: npt.NDArray[np.int64]
+    """How many of the samples stand before each mark that perf has gone round all its buffers
+    (``PERF_RECORD_FINISHED_ROUND``): what follows the second mark from here is later than all before the first."""
 
     def __len__(self) -> int:
         return len(self.pid)

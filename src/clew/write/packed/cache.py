@@ -14,8 +14,9 @@ from pathlib import Path
 
 from clew.errors import Error, FormatError
 from clew.image import Image
-from clew.read.frames import read_table
+from clew.read.frames import machine_of, read_table
 from clew.read.packed import PackedTable
+from clew.read.packed.checksum import source_of
 from clew.table import Table
 from clew.write.packed.table import packed
 
@@ -39,13 +40,16 @@ def table_path(build_id: bytes, directory: Path | None = None) -> Path:
     return (cache_directory() if directory is None else directory) / name[:2] / f"{name[2:]}{SUFFIX}"
 
 
-def find(build_id: bytes, directory: Path | None = None) -> PackedTable | None:
-    """The table in the cache, mapped; None if it is not there, or is not sound and has to be made anew."""
+def find(build_id: bytes, directory: Path | None = None, *, check: bool = True) -> PackedTable | None:
+    """The table in the cache, mapped; None if it is not there, or is not sound and has to be made anew.
+
+    ``check`` as for :class:`clew.read.packed.PackedTable`.
+    """
     path = table_path(build_id, directory)
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        table = PackedTable(memoryview(data), str(path))
+        table = PackedTable(memoryview(data), str(path), check=check)
     except (OSError, ValueError, FormatError):
         return None
     return table if table.build_id == build_id[:32] else None
@@ -75,7 +79,9 @@ def store(data: bytes, build_id: bytes, directory: Path | None = None) -> Path:
     return path
 
 
-def packed_table(image: Image, table: Table | None = None, directory: Path | None = None) -> PackedTable:
+def packed_table(
+    image: Image, table: Table | None = None, directory: Path | None = None, *, check: bool = True
+) -> PackedTable:
     """The packed table of a file: from the cache, or made and put there.
 
     A cache that cannot be written is no reason not to have the table.
@@ -84,6 +90,7 @@ def packed_table(image: Image, table: Table | None = None, directory: Path | Non
         image: the file.
         table: its unwind table, where it is at hand.
         directory: of the cache, if it is not the user's own.
+        check: as for :class:`clew.read.packed.PackedTable`.
 
     Raises:
         NotFoundError: the file has no unwind table.
@@ -92,11 +99,12 @@ def packed_table(image: Image, table: Table | None = None, directory: Path | Non
     """
     build_id = image.build_id
     if build_id:
-        kept = find(build_id, directory)
-        if kept is not None:
+        kept = find(build_id, directory, check=check)
+        # A file may claim another's build id, by accident or not.
+        if kept is not None and kept.source == source_of(image) and kept.target.machine == machine_of(image):
             return kept
     data = packed(read_table(image) if table is None else table, image)
     if build_id:
         with contextlib.suppress(Error):
             store(data, build_id, directory)
-    return PackedTable(data, image.name)
+    return PackedTable(data, image.name, check=False)

@@ -13,7 +13,7 @@ from clew.image import Image
 from clew.native.packed_rows import RowPacker, tally
 from clew.native.packed_rules import RulePacker
 from clew.read.packed import layout
-from clew.read.packed.checksum import crc32
+from clew.read.packed.checksum import crc32, source_of
 from clew.read.packed.layout import PackedMachine
 from clew.table import Table
 from clew.write.packed.cells import CellPacker
@@ -83,7 +83,7 @@ def packed(table: Table, image: Image | None = None, build_id: bytes | None = No
         "cells": cells.cells,
         "steps": cells.steps,
     }
-    return _assembled(target, parts, (build_id or b"")[:32])
+    return _assembled(target, parts, (build_id or b"")[:32], 0 if image is None else source_of(image))
 
 
 def _used(table: Table, pieces: list[Stretch]) -> U4:
@@ -143,11 +143,11 @@ def _segments(pieces: list[Stretch]) -> npt.NDArray[np.void]:
     return segments
 
 
-def _assembled(target: PackedMachine, parts: dict[str, Buffer], build_id: bytes) -> bytes:
+def _assembled(target: PackedMachine, parts: dict[str, Buffer], build_id: bytes, source: int) -> bytes:
     """The parts behind their header."""
     header = np.zeros((), layout.HEADER)
     header["magic"], header["version"], header["machine"] = layout.MAGIC, layout.VERSION, target.number
-    header["build_id_size"] = len(build_id)
+    header["build_id_size"], header["source"] = len(build_id), source
     header["build_id"] = np.void(build_id.ljust(32, b"\0"))
     pieces: list[bytes | memoryview] = []
     offset = layout.HEADER.itemsize

@@ -1,0 +1,136 @@
+/* clew's packed tables and step.h, which reads through the same function as libunwind's accessors: all the words of a frame that
+   it needs at once. */
+#include "recording.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CLEW_REGISTERS 17
+#define CLEW_LOAD(memory, address, size, into) load(memory, address, size, into)
+#define CLEW_WINDOW(memory, address, size) recording_bytes(memory, address, size)
+
+static inline int load(void *sample, uint64_t address, unsigned size, uint64_t *value)
+{
+    const unsigned char *bytes = recording_bytes(sample, address, size);
+    if (!bytes)
+        return 0;
+    *value = 0;
+    __builtin_memcpy(value, bytes, size);
+    return 1;
+}
+
+#include "step.h"
+
+#include "clew_walk.h"
+#include "packed_check.h"
+
+/* What was found for a pc before. The pc is looked up in the module's table otherwise. */
+struct known {
+    const struct space *space;
+    uint64_t address;
+    const struct clew_table *table;
+    const struct clew_rule *rule;
+};
+
+enum { CACHED = 1024 };
+
+struct tables {
+    struct known *known;
+    struct clew_table each[]; /* without segments where an object has no table: then nothing is found in it */
+};
+
+static int open_table(const char *path, struct clew_table *table)
+{
+    struct stat status;
+    int descriptor = path[0] ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (descriptor < 0 || fstat(descriptor, &status))
+        return -1;
+    void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, descriptor, 0);
+    close(descriptor);
+    return bytes == MAP_FAILED || clew_packed_open(bytes, (size_t)status.st_size, 1, table);
+}
+
+static void *open_tables(const struct recording *recording, const char **reason)
+{
+    struct tables *tables = calloc(1, sizeof *tables + recording->object_count * sizeof tables->each[0]);
+    size_t opened = 0;
+    tables->known = calloc(CACHED, sizeof *tables->known);
+    for (size_t i = 0; i < recording->object_count; i++)
+        opened += !open_table(recording->objects[i].packed, &tables->each[i]);
+    *reason = "there are no packed tables";
+    return opened ? tables : NULL;
+}
+
+static inline enum stepped stepped_of(int status)
+{
+    switch (status) {
+    case CLEW_CALLED:
+        return STEP_CALLED;
+    case CLEW_INTERRUPTED:
+        return STEP_INTERRUPTED;
+    case CLEW_OUTERMOST:
+    case CLEW_NULL_RETURN:
+        return STEP_OUTERMOST;
+    case CLEW_NO_ROW:
+        return STEP_NO_ROW;
+    default:
+        return STEP_FAILED;
+    }
+}
+
+static inline __attribute__((always_inline)) enum stepped step(const void *self, const struct sample *sample,
+                                                               struct modules *modules, struct clew_frame *frame,
+                                                               int interrupted)
+{
+    const struct tables *tables = self;
+    const struct module *module = module_of(sample, modules, frame->r[RIP] - !interrupted);
+    if (!module)
+        return STEP_NO_ROW;
+    const struct clew_table *table = &tables->each[module->object->number];
+    return stepped_of(clew_step(CLEW_X86_64, table, module->bias, frame, interrupted, (void *)sample));
+}
+
+/* The same, but that neither the module nor the row is looked for where the pc is known. */
+static inline __attribute__((always_inline)) enum stepped cached_step(const void *self, const struct sample *sample,
+                                                                      struct modules *modules, struct clew_frame *frame,
+                                                                      int interrupted)
+{
+    const struct tables *tables = self;
+    uint64_t pc = frame->r[RIP], sp = frame->r[RSP], address = pc - !interrupted;
+    struct known *known = &tables->known[(address ^ address >> 10) % CACHED];
+    if (known->address != address || known->space != sample->space) {
+        const struct module *module = module_of(sample, modules, address);
+        if (!module)
+            return STEP_NO_ROW;
+        const struct clew_table *table = &tables->each[module->object->number];
+        *known = (struct known){sample->space, address, table, CLEW_RULE(table, clew_find(table, address - module->bias))};
+    }
+    int status = clew_apply(CLEW_X86_64, known->table, known->rule, frame, (void *)sample);
+    if (status < 0)
+        return stepped_of(status);
+    if (!frame->r[RIP])
+        return STEP_OUTERMOST;
+    /* As clew_step has it. */
+    if (status == CLEW_CALLED && (frame->r[RSP] < sp || (frame->r[RSP] == sp && (!interrupted || frame->r[RIP] == pc))))
+        return STEP_FAILED;
+    return stepped_of(status);
+}
+
+static int unwind(void *self, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
+{
+    return walk(self, step, sample, pcs, most, ending);
+}
+
+static int unwind_cached(void *self, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
+{
+    return walk(self, cached_step, sample, pcs, most, ending);
+}
+
+const struct engine engines[] = {
+    {.name = "clew packed table", .open = open_tables, .unwind = unwind_cached},
+    {.name = "clew packed table, no cache", .open = open_tables, .unwind = unwind},
+    {0},
+};

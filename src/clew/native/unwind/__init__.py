@@ -1,0 +1,1 @@
+"""The in-process library: C sources, and how they are compiled."""
