@@ -26,7 +26,9 @@ import inprocess_functions
 import walkers
 from contenders import Unavailable
 
-EVENT = ["-e", "cpu-clock", "-F", "4999"]
+RATE = {"calls": 1999, "python": 4999}
+"""Samples a second. More of large stacks than that, and perf loses most of them."""
+
 CONTENDERS = {
     "clew script": [sys.executable, "-m", "clew", "script"],
     "perf script --no-inline": ["perf", "script", "--no-inline", "-i"],
@@ -103,7 +105,8 @@ def show(name: str, result: dict[str, Any]) -> None:
 def record(folder: Path, name: str, stack: int, command: list[str]) -> Path:
     """A recording of a command."""
     path = folder / f"{name}.data"
-    perf = ["perf", "record", "-q", "-m", "4096", "-o", str(path), *EVENT, "--call-graph", f"dwarf,{stack}"]
+    event = ["-e", "cpu-clock", "-F", str(RATE[name])]
+    perf = ["perf", "record", "-q", "-m", "4096", "-o", str(path), *event, "--call-graph", f"dwarf,{stack}"]
     done = subprocess.run([*perf, "--", *command], capture_output=True, check=False)
     if done.returncode or not path.exists():
         raise Unavailable(f"perf, which cannot record here: {done.stderr.decode()[:200]}")
@@ -112,14 +115,14 @@ def record(folder: Path, name: str, stack: int, command: list[str]) -> Path:
 
 def recordings(folder: Path, samples: int) -> list[Path]:
     """Both recordings."""
-    # Two at a time, each sampled 4,999 times a second at most; some of that perf loses.
-    seconds = f"{samples / 2 / 4500:.1f}"
+    # Two processes at a time, and some samples are lost.
+    seconds = {name: f"{samples / 2 / rate * 1.1:.1f}" for name, rate in RATE.items()}
     inprocess_functions.build(folder)
     spin = walkers.compiled("programs/spin.c", folder, "-rdynamic")
-    busy = [sys.executable, str(walkers.HERE / "programs" / "busy.py"), seconds]
+    busy = str(walkers.HERE / "programs" / "busy.py")
     return [
-        record(folder, "calls", 32768, _twice([str(spin), str(folder), seconds])),
-        record(folder, "python", 8192, _twice(busy)),
+        record(folder, "calls", 32768, _twice([str(spin), str(folder), seconds["calls"]])),
+        record(folder, "python", 8192, _twice([sys.executable, busy, seconds["python"]])),
     ]
 
 

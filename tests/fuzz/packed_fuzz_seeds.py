@@ -17,7 +17,11 @@ _LARGEST = 16000
 
 def _tables() -> list[bytes]:
     found = [
-        packed(table_of("x86-64", [(0x1000, 0x1010, Rule(RegisterPlus(7, 8))), (0x1010, 0x1400, Rule(RegisterPlus(6, 16)))])),
+        packed(
+            table_of(
+                "x86-64", [(0x1000, 0x1010, Rule(RegisterPlus(7, 8))), (0x1010, 0x1400, Rule(RegisterPlus(6, 16)))]
+            )
+        ),
         packed(table_of("aarch64", [(0x1000, 0x90000, Rule(RegisterPlus(31, 32)))])),
     ]
     expression = Expression(b"\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22", address_size=8, byte_order="little")

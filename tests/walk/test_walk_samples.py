@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import clew.walk.samples
 from clew.image import Image
 from clew.testing import Cfa, CfiBuilder, ElfBuilder, Instruction, Op
 from clew.testing.perfdata import PerfDataBuilder
@@ -46,6 +47,16 @@ def library(path: Path) -> Path:
     elf.segment(1, (".text", ".eh_frame"), flags=5)
     path.write_bytes(elf.build())
     return path
+
+
+@pytest.fixture(autouse=True, params=["packed", "steps"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By packed tables first, or only by the steps of the compiled core."""
+    if request.param == "steps":
+        monkeypatch.setattr(clew.walk.samples, "packed_walker", lambda walker: None)
+    else:
+        pytest.importorskip("clew.native.packed_walk", reason="needs the extension in C", exc_type=ImportError)
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")

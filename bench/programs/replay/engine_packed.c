@@ -26,19 +26,10 @@ static inline int load(void *sample, uint64_t address, unsigned size, uint64_t *
 
 #include "clew_walk.h"
 #include "packed_check.h"
-
-/* What was found for a pc before. The pc is looked up in the module's table otherwise. */
-struct known {
-    const struct space *space;
-    uint64_t address;
-    const struct clew_table *table;
-    const struct clew_rule *rule;
-};
-
-enum { CACHED = 1024 };
+#include "rule_cache.h"
 
 struct tables {
-    struct known *known;
+    struct clew_rule_cache *cache;
     struct clew_table each[]; /* without segments where an object has no table: then nothing is found in it */
 };
 
@@ -57,7 +48,8 @@ static void *open_tables(const struct recording *recording, const char **reason)
 {
     struct tables *tables = calloc(1, sizeof *tables + recording->object_count * sizeof tables->each[0]);
     size_t opened = 0;
-    tables->known = calloc(CACHED, sizeof *tables->known);
+    tables->cache = malloc(sizeof *tables->cache);
+    clew_known_forget(tables->cache);
     for (size_t i = 0; i < recording->object_count; i++)
         opened += !open_table(recording->objects[i].packed, &tables->each[i]);
     *reason = "there are no packed tables";
@@ -100,13 +92,14 @@ static inline __attribute__((always_inline)) enum stepped cached_step(const void
 {
     const struct tables *tables = self;
     uint64_t pc = frame->r[RIP], sp = frame->r[RSP], address = pc - !interrupted;
-    struct known *known = &tables->known[(address ^ address >> 10) % CACHED];
-    if (known->address != address || known->space != sample->space) {
+    struct clew_known *known = clew_known_place(tables->cache, address);
+    if (known->address != address || known->owner != (uintptr_t)sample->space) {
         const struct module *module = module_of(sample, modules, address);
         if (!module)
             return STEP_NO_ROW;
         const struct clew_table *table = &tables->each[module->object->number];
-        *known = (struct known){sample->space, address, table, CLEW_RULE(table, clew_find(table, address - module->bias))};
+        *known = (struct clew_known){address, (uintptr_t)sample->space, table,
+                                     CLEW_RULE(table, clew_find(table, address - module->bias))};
     }
     int status = clew_apply(CLEW_X86_64, known->table, known->rule, frame, (void *)sample);
     if (status < 0)

@@ -53,11 +53,10 @@ static int is_special(const struct file *file, uint64_t address) {
 }
 
 /* Fills `found` with what there is at an address of memory; negative if asking for the module failed. */
-static int look_up(struct walker *walker, uint64_t address, struct remembered *found) {
+static int look_up(struct walker *walker, uint64_t address, struct clew_known *found) {
     size_t number = walker->recent;
     found->address = address;
     found->table = 0;
-    found->module = -1;
     if (number >= walker->count || address < walker->modules[number].start || address >= walker->modules[number].end) {
         const struct module *module = module_at(walker->modules, walker->count, address);
         if (!module)
@@ -67,7 +66,7 @@ static int look_up(struct walker *walker, uint64_t address, struct remembered *f
     struct module *module = &walker->modules[number];
     if (!module->asked && walker->ask(walker, number) < 0)
         return -1;
-    found->module = (int32_t)number;
+    found->owner = number;
     const struct file *file = module->file;
     if (!file)
         return 0;
@@ -81,7 +80,7 @@ static int look_up(struct walker *walker, uint64_t address, struct remembered *f
 }
 
 /* Whether the word of the return address lies behind the end of the copy, on the same stack. */
-static int behind_copy(int machine, const struct remembered *found, const struct clew_frame *frame,
+static int behind_copy(int machine, const struct clew_known *found, const struct clew_frame *frame,
                        struct stack_copy *copy) {
     const uint32_t back = machine == CLEW_AARCH64 ? (uint32_t)CLEW_AARCH64_LR : (uint32_t)CLEW_X86_64_PC;
     struct clew_place place = {found->table, frame, copy, 0};
@@ -118,7 +117,7 @@ static inline int walk(int machine, struct walker *walker, const struct sample *
             break;
         }
         uint64_t here = frame.r[pc], lookup = here - (interrupted ? 0 : 1);
-        struct remembered *found = &walker->remembered[(lookup ^ lookup >> 12) & (REMEMBERED - 1)];
+        struct clew_known *found = clew_known_place(&walker->cache, lookup);
         if (found->address != lookup && look_up(walker, lookup, found) < 0) {
             found->address = ~lookup;
             return -2;
@@ -127,7 +126,7 @@ static inline int walk(int machine, struct walker *walker, const struct sample *
             return UNUSUAL;
         if (restarted) {
             /* Behind a system call at a function's end the pc is in the next one. */
-            struct remembered before;
+            struct clew_known before;
             if (look_up(walker, lookup - 1, &before) < 0)
                 return -2;
             if (before.table != found->table || before.rule != found->rule)
@@ -142,7 +141,7 @@ static inline int walk(int machine, struct walker *walker, const struct sample *
             return UNUSUAL;
         if (status == CLEW_OUTERMOST || (status == CLEW_UNREADABLE && behind_copy(machine, found, &frame, &copy))) {
             frames->pc[frames->used + count] = here;
-            frames->module[frames->used + count++] = found->module;
+            frames->module[frames->used + count++] = (int32_t)found->owner;
             reason = status == CLEW_OUTERMOST ? OUTERMOST_FRAME : COPY_END;
             break;
         }
@@ -154,7 +153,7 @@ static inline int walk(int machine, struct walker *walker, const struct sample *
         if (caller.r[sp] == highest && (!interrupted || caller.r[pc] == here))
             return UNUSUAL;
         frames->pc[frames->used + count] = here;
-        frames->module[frames->used + count++] = found->module;
+        frames->module[frames->used + count++] = (int32_t)found->owner;
         frame = caller;
         highest = frame.r[sp];
         interrupted = 0;

@@ -7,6 +7,8 @@
 
 #include "../packed.h"
 #include "../packed_check.h"
+#define CLEW_RULE_CACHE_BITS 11
+#include "../rule_cache.h"
 
 /* Why a walk came back; the numbers of clew.native.stepper. */
 enum { UNUSUAL = 0, OUTERMOST_FRAME = 1, FULL = 2, COPY_END = 3 };
@@ -27,15 +29,6 @@ struct module {
     int asked;
     void *held; /* what keeps the file alive */
 };
-
-/* What was found at an address, by the address: a rule, or that it is left to others (no table). */
-struct remembered {
-    uint64_t address;
-    const struct clew_table *table;
-    const struct clew_rule *rule;
-    int32_t module;
-};
-enum { REMEMBERED = 1 << 11 };
 
 /* A copy of a stack, and what else a load has to know. */
 struct stack_copy {
@@ -63,7 +56,7 @@ struct walker {
     struct module *modules;
     size_t recent;
     ask_module *ask;
-    struct remembered remembered[REMEMBERED];
+    struct clew_rule_cache cache; /* `owner` is the module's number */
 };
 
 /* A sample: where its registers are, which words of them, its stack. */

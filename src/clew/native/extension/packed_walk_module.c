@@ -150,8 +150,7 @@ static PyObject *walker_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     walker->machine = machine;
     walker->code_mask = code_mask;
     walker->ask = ask;
-    for (size_t i = 0; i < REMEMBERED; i++)
-        walker->remembered[i].address = i ? 0 : 1; /* no address that could have this place */
+    clew_known_forget(&walker->cache);
     Py_buffer views[3] = {{0}};
     const uint64_t *values[3];
     int good = 1;

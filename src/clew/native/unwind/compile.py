@@ -74,7 +74,9 @@ def build(directory: Path, cc: list[str] | None = None, flags: tuple[str, ...] =
         raise RuntimeError("no C compiler: set CC, or install gcc or clang")
     machine = machine_of(cc)
     if machine not in ("x86_64", "aarch64"):
-        raise RuntimeError(f"the in-process library is for x86-64 and AArch64 Linux, and {cc[0]} compiles for {machine or '?'}")
+        raise RuntimeError(
+            f"the in-process library is for x86-64 and AArch64 Linux, and {cc[0]} compiles for {machine or '?'}"
+        )
     directory.mkdir(parents=True, exist_ok=True)
     made = []
     for product in (LIBRARY, PRELOAD, *((PERF,) if machine == "x86_64" else ())):

@@ -11,6 +11,8 @@
 
 void *store_add(struct store *store, size_t size, size_t count) {
     size_t need = store->used + size * count;
+    if (!count)
+        return NULL;
     if (need > store->room) {
         size_t room = store->room ? 2 * store->room : 1 << 16;
         while (room < need)

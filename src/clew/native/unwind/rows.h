@@ -10,7 +10,7 @@ struct store {
     size_t used, room;
 };
 
-/* Room for `count` more records behind the others; NULL if there is no memory. */
+/* Room for `count` more records behind the others; NULL if there is no memory, or they are none. */
 void *store_add(struct store *store, size_t size, size_t count);
 void store_free(struct store *store);
 

@@ -36,13 +36,14 @@ unw_backtrace:
  * goes on to the C library as it came; clew_preload_dlopen says where to.
  */
         .p2align 4
-        .globl dlopen
-        .type dlopen, FUNCTION
+        .globl clew_dlopen
+        .type clew_dlopen, FUNCTION
+        .symver clew_dlopen, dlopen@@GLIBC_2.34
         .globl clew_dlopen_old
         .type clew_dlopen_old, FUNCTION
         .symver clew_dlopen_old, dlopen@OLDEST /* programs that were linked when it was in libdl.so */
 clew_dlopen_old:
-dlopen:
+clew_dlopen:
         .cfi_startproc
         LANDING
 #if defined __x86_64__
@@ -77,5 +78,5 @@ dlopen:
         br x16
 #endif
         .cfi_endproc
-        .size dlopen, . - dlopen
+        .size clew_dlopen, . - clew_dlopen
         .section .note.GNU-stack, "", %progbits

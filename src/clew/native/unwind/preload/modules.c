@@ -7,6 +7,9 @@
 typedef void *(*dlopen_t)(const char *, int);
 typedef int (*dlclose_t)(void *);
 
+int clew_dlclose(void *handle);
+int clew_dlclose_old(void *handle);
+
 static _Atomic(dlopen_t) next_dlopen;
 static _Atomic(dlclose_t) next_dlclose;
 
@@ -44,7 +47,7 @@ dlopen_t clew_preload_dlopen(const char *name, int flags) {
     return name && strchr(name, '/') && !strchr(name, '$') ? dlopen_and_look : real_dlopen();
 }
 
-PUBLIC int dlclose(void *handle) {
+PUBLIC int clew_dlclose(void *handle) {
     dlclose_t real = atomic_load_explicit(&next_dlclose, memory_order_relaxed);
     if (!real) {
         *(void **)&real = clew_preload_next("dlclose", GLIBC);
@@ -63,8 +66,9 @@ PUBLIC int dlclose(void *handle) {
 
 /* For programs that were linked when it was in libdl.so. */
 PUBLIC int clew_dlclose_old(void *handle) {
-    return dlclose(handle);
+    return clew_dlclose(handle);
 }
+__asm__(".symver clew_dlclose, dlclose@@" GLIBC);
 __asm__(".symver clew_dlclose_old, dlclose@" OLDEST);
 
 __attribute__((constructor)) static void begin(void) {
