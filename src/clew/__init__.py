@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from clew.memory import BytesMemory, Memory, ProcessMemory
     from clew.read.dwarf_cfi import CfiSection, EhFrameHeader, explain
     from clew.read.frames import frame_sections, read_table
+    from clew.read.packed import PackedTable
     from clew.read.stats import Stats, read_stats, survey
     from clew.table import Expression, Row, Rule, Table, compare, evaluate, merge, normalise, table_of
     from clew.target import Target, Thread, open_core, open_minidump, open_perf_data, open_process, open_target
     from clew.walk import End, FastWalker, Frame, SampleWalker, Stack, Trust, Walker
+    from clew.write.packed import packed, packed_table
 
 _HOMES = {
     "clew.arch": ("Machine", "machine_for", "machine_named"),
@@ -44,6 +46,7 @@ _HOMES = {
     "clew.memory": ("BytesMemory", "Memory", "ProcessMemory"),
     "clew.read.dwarf_cfi": ("CfiSection", "EhFrameHeader", "explain"),
     "clew.read.frames": ("frame_sections", "read_table"),
+    "clew.read.packed": ("PackedTable",),
     "clew.read.stats": ("Stats", "read_stats", "survey"),
     "clew.table": (
         "Expression",
@@ -65,6 +68,7 @@ _HOMES = {
         "open_process",
         "open_target",
     ),
+    "clew.write.packed": ("packed", "packed_table"),
     "clew.walk": ("End", "FastWalker", "Frame", "SampleWalker", "Stack", "Trust", "Walker"),
 }
 __all__ = [
@@ -84,6 +88,7 @@ __all__ = [
     "Memory",
     "NativeFrame",
     "NotFoundError",
+    "PackedTable",
     "Problem",
     "ProcessMemory",
     "Row",
@@ -113,6 +118,8 @@ __all__ = [
     "open_perf_data",
     "open_process",
     "open_target",
+    "packed",
+    "packed_table",
     "read_stats",
     "read_table",
     "survey",

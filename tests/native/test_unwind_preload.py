@@ -72,7 +72,7 @@ _DEEP = """
 #include <time.h>
 volatile uint64_t sink;
 __attribute__((noinline)) static void work(void) { for (int i = 0; i < 20000; i++) sink = sink * 3 + 1; }
-__attribute__((noinline)) static int deep(int n) { if (!n) { work(); return 1; } int r = deep(n - 1) + 1; sink++; return r; }
+__attribute__((noipa)) int deep(int n) { if (!n) { work(); return 1; } int r = deep(n - 1) + 1; sink++; return r; }
 int main(void) { while (clock() < CLOCKS_PER_SEC / 3) deep(20); return 0; }
 """
 

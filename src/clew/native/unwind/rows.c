@@ -75,9 +75,9 @@ static struct clew_cell moved(struct clew_cell cell, uint32_t steps) {
 static int same_rule(const struct rows *rows, uint32_t number, const struct cfi_rule *rule) {
     const struct rule_parts *parts = (const struct rule_parts *)rows->parts.bytes + number;
     struct clew_rule stored = ((const struct clew_rule *)rows->rules.bytes)[number];
-    const struct clew_cell *cells = (const struct clew_cell *)rows->cells.bytes + parts->cell;
     if (parts->cells != rule->cell_count || parts->steps != rule->step_count)
         return 0;
+    const struct clew_cell *cells = parts->cells ? (const struct clew_cell *)rows->cells.bytes + parts->cell : NULL;
     if (parts->cells)
         memset(stored.slot, 0, 4);
     if (memcmp(&stored, &rule->rule, sizeof stored))

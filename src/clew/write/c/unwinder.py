@@ -92,7 +92,7 @@ def _types(plan: Plan, dialect: Dialect) -> Iterator[str]:
     if plan.abi.machine.name == "aarch64":
         yield comment("Bits of a signed return address that are not address; they are copies of bit 55 in a plain one.")
         yield "#ifndef CLEW_CODE_MASK"
-        yield "#define CLEW_CODE_MASK 0xff7f000000000000u"
+        yield "#define CLEW_CODE_MASK 0x007f000000000000u"
         yield "#endif"
         yield "#define CLEW_STRIPPED(a) ((a) >> 55 & 1 ? (a) | CLEW_CODE_MASK : (a) & ~CLEW_CODE_MASK)"
     yield ""
