@@ -23,8 +23,8 @@ LIBRARIES = [
 ]
 CROSS = sorted(glob.glob("/usr/aarch64-linux-gnu/lib/lib[cm].so.6") + glob.glob("/usr/aarch64-linux-gnu/lib/ld-*.so.1"))
 
-#: What packed tables say better: that the caller's stack pointer is not the CFA in the heads of PLTs (clew.table.resolver), and where
-#: the pc comes from if the return address is in a column of its own.
+#: What packed tables say better: the caller's stack pointer where it is not the CFA (clew.table.resolver), and where the pc comes
+#: from if the return address is in a column of its own.
 CORRECTED = {"sp", "pc", "return address"}
 
 

@@ -89,7 +89,9 @@ class Checker:
         mine = rows[first : first + last + 1]
         start = (mine >> np.uint32(16)).astype(np.int64)
         if start[0] or start[-1] >= size or (start[1:] <= start[:-1]).any():
-            raise self.wrong("rows", first, "a page's rows do not begin at its start, lie behind its end, or are out of order")
+            raise self.wrong(
+                "rows", first, "a page's rows do not begin at its start, lie behind its end, or are out of order"
+            )
         if (rows[first + last + 1 : first + total] != mine[-1] | np.uint32(0xFFFF0000)).any():
             raise self.wrong("rows", first + last + 1, "a page's padding is not its last row")
         begin = np.arange(count) * _BUCKET
