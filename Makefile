@@ -20,7 +20,7 @@ PREFIX = /usr/local
 # A stamp says what was done in this very folder: a copy of the folder, or one without its .venv, begins anew. Without
 # compiled modules the core is tried again, since a compiler may have come meanwhile.
 $(shell [ "$$(cat .make/place 2>/dev/null)" = "$(CURDIR)" ] && [ -x $(PY) ] || rm -rf .make)
-$(shell ls src/clew/native/*.so >/dev/null 2>&1 || rm -f .make/core)
+$(shell ls src/clew/native/*.abi3.so >/dev/null 2>&1 || rm -f .make/core)
 
 help:
 	@echo 'make demo      what clew does, on this machine'"'"'s own libc and a running process'

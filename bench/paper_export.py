@@ -43,6 +43,8 @@ class Forms:
     c: Path | None = None
     assembler: Path | None = None
     packed: Path | None = None
+    paper_c: Path | None = None
+    paper_assembler: Path | None = None
 
 
 @dataclass
@@ -85,7 +87,7 @@ class Exported:
         with open(self.out, "wb") as file:
             file.write(b"clewplay" + word(len(self.objects), self.spaces, self.samples))
             for each in self.objects:
-                file.write(each.words + text(each.forms.c) + text(each.forms.assembler) + text(each.forms.packed))
+                file.write(each.words + b"".join(text(path) for path in vars(each.forms).values()))
             for part in (".spaces", ".samples"):
                 with open(self.out.with_suffix(part), "rb") as source:
                     shutil.copyfileobj(source, file)

@@ -19,6 +19,7 @@ ENGINES = (
     Plugin("libunwind", ["replay/engine_libunwind.c"], ["-lunwind-x86_64"], apt="libunwind-dev"),
     Plugin("clew packed table", ["replay/engine_packed.c"], needs=NATIVE / "step.h"),
     Plugin("clew compiled", ["replay/engine_compiled.c"]),
+    Plugin("clew compiled, the paper's registers", ["replay/engine_paper.c"]),
     Plugin("libgcc", ["replay/engine_libgcc.c", "replay/engine_libgcc_call.S"]),
     Plugin("framehop", ["replay/engine_framehop.c"], crate="clew-bench-framehop"),
     Plugin("elfutils libdwfl", ["replay/engine_elfutils.c"], ["-ldw", "-lelf"], apt="libdw-dev"),

@@ -20,6 +20,9 @@ from paper_export import Exported, Forms, Object
 BACKENDS = {"c": "c", "asm": "assembler", "packed": "packed"}
 """What ``clew compile --backend`` calls them, and what :class:`paper_export.Forms` does."""
 
+PAPER = {"c": "paper_c", "asm": "paper_assembler"}
+"""The same with the paper's context: rip, rsp, rbp and rbx."""
+
 
 @cache
 def has_backend(backend: str) -> bool:
@@ -33,10 +36,16 @@ def make_forms(exported: Exported, folder: Path) -> None:
     """Compiles every object in every way that there is, once for all recordings."""
     for each in exported.objects:
         made = {}
+        file = str(each.path).lstrip("/").replace("/", "-")
         for backend, name in BACKENDS.items():
-            out = folder / f"forms-{backend}" / str(each.path).lstrip("/").replace("/", "-")
+            out = folder / f"forms-{backend}" / file
             out.parent.mkdir(exist_ok=True)
             if out.exists() or (pack(each.path, out) if backend == "packed" else compile_with(backend, each.path, out)):
+                made[name] = out
+        for backend, name in PAPER.items():
+            out = folder / f"forms-{backend}-paper" / file
+            out.parent.mkdir(exist_ok=True)
+            if out.exists() or compile_with(backend, each.path, out, abi="paper"):
                 made[name] = out
         each.forms = Forms(**made)
 
@@ -51,11 +60,12 @@ def pack(path: Path, out: Path) -> bool:
     return out.exists()
 
 
-def compile_with(backend: str, path: Path, out: Path) -> bool:
+def compile_with(backend: str, path: Path, out: Path, abi: str = "full") -> bool:
     """Lets ``clew compile`` make an unwinder for samples, which loads memory through a parameter; says whether it did."""
     if not has_backend(backend):
         return False
-    command = [sys.executable, "-m", "clew", "compile", "--backend", backend, "--deref", "-o", str(out), str(path)]
+    options = ["--backend", backend, "--abi", abi, "--deref", "-o", str(out)]
+    command = [sys.executable, "-m", "clew", "compile", *options, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not out.exists():
         print(f"  {path}: clew compile --backend {backend}: {done.stderr.strip()[:200]}", file=sys.stderr)

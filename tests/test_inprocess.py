@@ -51,5 +51,5 @@ def test_library_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     inprocess._library.cache_clear()
     with pytest.raises(clew.DependencyError, match="not built") as caught:
         clew.backtrace()
-    assert "clew.native.unwind.compile" in str(caught.value)
+    assert "clew.native.unwind.compile" in str(caught.value.hint)
     inprocess._library.cache_clear()

@@ -30,14 +30,14 @@ def _tables() -> list[bytes]:
     return found
 
 
-def main() -> int:
-    """Writes the seeds."""
-    tables, sections = Path(sys.argv[1]) / "packed", Path(sys.argv[1]) / "cfi"
+def fill(directory: Path, most: int = 200) -> None:
+    """Writes seeds, of so many libraries at most."""
+    tables, sections = directory / "packed", directory / "cfi"
     tables.mkdir(parents=True, exist_ok=True)
     sections.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(_tables()):
         (tables / f"made-{number}").write_bytes(bytes(16) + data)
-    for path in sorted(Path("/usr/lib/x86_64-linux-gnu").glob("lib*.so.?"))[:200]:
+    for path in sorted(Path("/usr/lib/x86_64-linux-gnu").glob("lib*.so.?"))[:most]:
         try:
             with clew.open_image(path) as image:
                 data = packed(clew.read_table(image), image)
@@ -51,8 +51,7 @@ def main() -> int:
                     (sections / path.name).write_bytes(bytes(header.data) + bytes(gap) + bytes(frames.data))
         except clew.Error:
             continue
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    fill(Path(sys.argv[1]))

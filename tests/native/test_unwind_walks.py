@@ -15,7 +15,7 @@ def test_program(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("agree", ()), ("signals", ()), ("threads", ("4", "2")), ("hostile", ("500", "no coroutines"))],
+    [("agree", ()), ("signals", ()), ("threads", ("4", "2", "no forks")), ("hostile", ("500", "no coroutines"))],
 )
 @pytest.mark.slow
 def test_program_sanitized(name: str, arguments: tuple[str, ...]) -> None:

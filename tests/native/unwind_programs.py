@@ -42,24 +42,42 @@ def made(command: Sequence[str | Path]) -> None:
     assert (run.returncode, run.stderr) == (0, ""), run.stderr
 
 
+_WARNINGS = ("-Wall", "-Wextra", "-Werror")
+
+
+def _name(*parts: str) -> str:
+    return "-".join(part.lstrip("-").replace("=", "-").replace(",", "-") for part in parts)
+
+
+@cache
+def objects(flags: tuple[str, ...] = (), cc: str = "") -> list[Path]:
+    """The library's own objects, compiled without warnings."""
+    directory = ROOM / _name("objects", cc, *flags)
+    directory.mkdir()
+    command = [*compiler(cc), "-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-c", *_WARNINGS, *flags]
+    found = [(source, directory / f"{source.name}.o") for source in unwind.sources()]
+    for source, out in found:
+        made([*command, source, "-o", out])
+    return [out for _, out in found]
+
+
 @cache
 def program(name: str, flags: tuple[str, ...] = (), cc: str = "") -> Path:
-    """A test program with the library's own sources in it, compiled without warnings."""
-    out = ROOM / "-".join([name, cc, *(flag.lstrip("-").replace("=", "-").replace(",", "-") for flag in flags)])
-    warnings = ("-Wall", "-Wextra", "-Werror")
+    """A test program with the library in it."""
+    out = ROOM / _name(name, cc, *flags)
     command = [
         *compiler(cc),
         "-std=c11",
         "-D_GNU_SOURCE",
         "-O2",
         "-g",
-        *warnings,
+        *_WARNINGS,
         "-rdynamic",
         *flags,
         "-I",
         unwind.HERE,
     ]
-    made([*command, PROGRAMS / f"{name}.c", *unwind.sources(), "-o", out, "-pthread"])
+    made([*command, PROGRAMS / f"{name}.c", *objects(flags, cc), "-o", out, "-pthread"])
     return out
 
 
@@ -93,8 +111,8 @@ def run(command: Sequence[str | Path], timeout: float = 120, **environment: str)
     return ended.stdout
 
 
-def emulated(name: str) -> str:
+def emulated(name: str, *arguments: str | Path) -> str:
     """What a test program says that was compiled for AArch64 and is run by QEMU."""
     if not unwind.shutil.which("qemu-aarch64"):
         pytest.skip("qemu-aarch64 is not installed")
-    return run(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", program(name, cc=_CROSS)])
+    return run(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", program(name, cc=_CROSS), *arguments])

@@ -2,39 +2,20 @@
 #ifndef CLEW_WALK_H
 #define CLEW_WALK_H
 
-#include "engine.h"
+#include "stretches.h"
 
 #include <string.h>
 
 /* What a step made of a frame. */
 enum stepped { STEP_CALLED, STEP_INTERRUPTED, STEP_OUTERMOST, STEP_NO_ROW, STEP_FAILED };
 
-/* The module that the frame before was in, and the one before that: calls tend to go to and fro between two. */
-struct modules {
-    const struct module *last, *other;
-};
-
-static inline int is_in(const struct module *module, uint64_t address)
-{
-    return module && address - module->start < module->end - module->start;
-}
-
-/* The module that an address is in, or NULL. */
-static inline const struct module *module_of(const struct sample *sample, struct modules *modules, uint64_t address)
-{
-    if (is_in(modules->last, address))
-        return modules->last;
-    const struct module *found = is_in(modules->other, address) ? modules->other : recording_module(sample->space, address);
-    modules->other = modules->last;
-    return modules->last = found;
-}
-
-/* From a frame to its caller. */
-typedef enum stepped stepper(const void *tables, const struct sample *sample, struct modules *modules, struct clew_frame *frame,
+/* From a frame to its caller; `self` is the engine's own. */
+typedef enum stepped stepper(const void *self, const struct sample *sample, struct stretches *stretches, struct clew_frame *frame,
                              int interrupted);
 
 /* Code without a row, such as _init and what the compiler's own start files have, is left by the frame pointer, as libunwind does:
-   the saved one, and behind it the return address (System V ABI, AMD64, 3.2.2). */
+   the saved one, and behind it the return address (System V ABI, AMD64, 3.2.2). Expanded where it is called: a function that takes
+   the frame's address would keep an engine that is expanded as well from having the frame in registers. */
 static inline enum stepped step_by_frame_pointer(struct clew_frame *frame, const struct sample *sample)
 {
     uint64_t pointer = frame->r[RBP], saved, back;
@@ -48,10 +29,19 @@ static inline enum stepped step_by_frame_pointer(struct clew_frame *frame, const
     return back ? STEP_CALLED : STEP_OUTERMOST;
 }
 
-static inline __attribute__((always_inline)) int walk(const void *tables, stepper *step, const struct sample *sample,
-                                                      uint64_t *pcs, int most, enum ending *ending)
+/* Whether the stack goes on, from a stack pointer and a pc to a frame that was called: a caller lies above its callee. Only below
+   an interrupted frame, which may have no stack of its own, may both have the same stack pointer. */
+static inline enum stepped gone_on(const struct clew_frame *frame, uint64_t sp, uint64_t pc, int interrupted)
 {
-    struct modules modules = {NULL, NULL};
+    if (__builtin_expect(frame->r[RSP] > sp, 1))
+        return STEP_CALLED;
+    return frame->r[RSP] < sp || !interrupted || frame->r[RIP] == pc ? STEP_FAILED : STEP_CALLED;
+}
+
+static inline __attribute__((always_inline)) int walk(const void *self, stepper *step, struct stretches *stretches,
+                                                      const struct sample *sample, uint64_t *pcs, int most,
+                                                      enum ending *ending)
+{
     struct clew_frame frame;
     enum stepped stepped = STEP_INTERRUPTED;
     int count = 0;
@@ -59,7 +49,7 @@ static inline __attribute__((always_inline)) int walk(const void *tables, steppe
     memcpy(frame.r, sample->registers, sizeof sample->registers);
     do {
         pcs[count++] = frame.r[RIP];
-        stepped = step(tables, sample, &modules, &frame, stepped == STEP_INTERRUPTED);
+        stepped = step(self, sample, stretches, &frame, stepped == STEP_INTERRUPTED);
         if (__builtin_expect(stepped == STEP_NO_ROW, 0))
             stepped = step_by_frame_pointer(&frame, sample);
     } while (stepped <= STEP_INTERRUPTED && count < most);

@@ -28,9 +28,10 @@ static inline int load(void *sample, uint64_t address, unsigned size, uint64_t *
 #include "packed_check.h"
 #include "rule_cache.h"
 
-struct tables {
+struct self {
+    const struct recording *recording;
+    struct stretches **spaces;
     struct clew_rule_cache *cache;
-    struct clew_table each[]; /* without segments where an object has no table: then nothing is found in it */
 };
 
 static int open_table(const char *path, struct clew_table *table)
@@ -46,14 +47,21 @@ static int open_table(const char *path, struct clew_table *table)
 
 static void *open_tables(const struct recording *recording, const char **reason)
 {
-    struct tables *tables = calloc(1, sizeof *tables + recording->object_count * sizeof tables->each[0]);
+    struct clew_table *tables = calloc(recording->object_count + 1, sizeof *tables);
+    const void **forms = calloc(recording->object_count + 1, sizeof *forms);
     size_t opened = 0;
-    tables->cache = malloc(sizeof *tables->cache);
-    clew_known_forget(tables->cache);
     for (size_t i = 0; i < recording->object_count; i++)
-        opened += !open_table(recording->objects[i].packed, &tables->each[i]);
+        if (!open_table(recording->objects[i].packed, &tables[i])) {
+            forms[i] = &tables[i];
+            opened++;
+        }
     *reason = "there are no packed tables";
-    return opened ? tables : NULL;
+    if (!opened)
+        return NULL;
+    struct self *self = malloc(sizeof *self);
+    *self = (struct self){recording, stretches_of(recording, forms), malloc(sizeof *self->cache)};
+    clew_known_forget(self->cache);
+    return self;
 }
 
 static inline enum stepped stepped_of(int status)
@@ -74,52 +82,47 @@ static inline enum stepped stepped_of(int status)
 }
 
 static inline __attribute__((always_inline)) enum stepped step(const void *self, const struct sample *sample,
-                                                               struct modules *modules, struct clew_frame *frame,
+                                                               struct stretches *stretches, struct clew_frame *frame,
                                                                int interrupted)
 {
-    const struct tables *tables = self;
-    const struct module *module = module_of(sample, modules, frame->r[RIP] - !interrupted);
-    if (!module)
+    const struct stretch *stretch = stretch_of(stretches, frame->r[RIP] - !interrupted);
+    if (!stretch->form)
         return STEP_NO_ROW;
-    const struct clew_table *table = &tables->each[module->object->number];
-    return stepped_of(clew_step(CLEW_X86_64, table, module->bias, frame, interrupted, (void *)sample));
+    return stepped_of(clew_step(CLEW_X86_64, stretch->form, stretch->bias, frame, interrupted, (void *)sample));
 }
 
 /* The same, but that neither the module nor the row is looked for where the pc is known. */
 static inline __attribute__((always_inline)) enum stepped cached_step(const void *self, const struct sample *sample,
-                                                                      struct modules *modules, struct clew_frame *frame,
+                                                                      struct stretches *stretches, struct clew_frame *frame,
                                                                       int interrupted)
 {
-    const struct tables *tables = self;
+    const struct self *me = self;
     uint64_t pc = frame->r[RIP], sp = frame->r[RSP], address = pc - !interrupted;
-    struct clew_known *known = clew_known_place(tables->cache, address);
-    if (known->address != address || known->owner != (uintptr_t)sample->space) {
-        const struct module *module = module_of(sample, modules, address);
-        if (!module)
+    struct clew_known *known = clew_known_place(me->cache, address);
+    if (__builtin_expect(known->address != address || known->owner != (uintptr_t)stretches, 0)) {
+        const struct stretch *stretch = stretch_of(stretches, address);
+        if (!stretch->form)
             return STEP_NO_ROW;
-        const struct clew_table *table = &tables->each[module->object->number];
-        *known = (struct clew_known){address, (uintptr_t)sample->space, table,
-                                     CLEW_RULE(table, clew_find(table, address - module->bias))};
+        const struct clew_table *table = stretch->form;
+        *known = (struct clew_known){address, (uintptr_t)stretches, table,
+                                     CLEW_RULE(table, clew_find(table, address - stretch->bias))};
     }
     int status = clew_apply(CLEW_X86_64, known->table, known->rule, frame, (void *)sample);
-    if (status < 0)
-        return stepped_of(status);
-    if (!frame->r[RIP])
-        return STEP_OUTERMOST;
-    /* As clew_step has it. */
-    if (status == CLEW_CALLED && (frame->r[RSP] < sp || (frame->r[RSP] == sp && (!interrupted || frame->r[RIP] == pc))))
-        return STEP_FAILED;
-    return stepped_of(status);
+    if (__builtin_expect(status != CLEW_CALLED, 0))
+        return status == CLEW_INTERRUPTED && !frame->r[RIP] ? STEP_OUTERMOST : stepped_of(status);
+    return frame->r[RIP] ? gone_on(frame, sp, pc, interrupted) : STEP_OUTERMOST;
 }
 
 static int unwind(void *self, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
 {
-    return walk(self, step, sample, pcs, most, ending);
+    const struct self *me = self;
+    return walk(me, step, me->spaces[sample->space - me->recording->spaces], sample, pcs, most, ending);
 }
 
 static int unwind_cached(void *self, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
 {
-    return walk(self, cached_step, sample, pcs, most, ending);
+    const struct self *me = self;
+    return walk(me, cached_step, me->spaces[sample->space - me->recording->spaces], sample, pcs, most, ending);
 }
 
 const struct engine engines[] = {

@@ -94,6 +94,8 @@ static void read_object(struct object *object)
     object->compiled_c = text();
     object->compiled_asm = text();
     object->packed = text();
+    object->paper_c = text();
+    object->paper_asm = text();
     object->eh_frame_bytes = section(object, object->eh_frame);
     object->eh_frame_hdr_bytes = section(object, object->eh_frame_hdr);
 }

@@ -35,6 +35,7 @@ struct object {
     const struct range *outermost; /* where .eh_frame calls the return address undefined: nothing called this code; sorted */
     size_t outermost_count;
     const char *compiled_c, *compiled_asm, *packed; /* what clew made of the file: paths, or "" */
+    const char *paper_c, *paper_asm; /* with the paper's context */
 };
 
 /* An object in a process: its addresses and bias, to be added to those of the file. */

@@ -2,19 +2,18 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from clew.native.textbuffer cimport TextBuffer
 
-cdef class Pasted(TextBuffer):
-    cdef int paste(self, const unsigned char[::1] source, size_t at, size_t end) except -1
-
-cdef class FrameLines(Pasted):
+cdef class FrameLines(TextBuffer):
     cdef int what
-    cdef uint64_t[::1] begins
+    cdef uint64_t[::1] begins, ends
     cdef size_t count
     cdef int room(self, size_t more) except -1
     cdef int padded_hex(self, uint64_t value) except -1
     cdef int unknown(self) except -1
 
-cdef class SampleText(Pasted):
+cdef class SampleText(TextBuffer):
     cdef FrameLines lines
+    cdef object words_of, lines_of
+    cdef uint64_t[::1] own_words, line_words
     cdef int what
     cdef size_t at, stop
     cdef const int64_t[::1] order
@@ -27,6 +26,7 @@ cdef class SampleText(Pasted):
     cdef const long long[::1] head_cuts, event_cuts
     cdef int fill(self) except -1
     cdef int frames(self, size_t first, size_t end) except -1
+    cdef int line(self, size_t number) except -1
     cdef int padded(self, uint64_t value, size_t width) except -1
     cdef int processor(self, int32_t number) except -1
     cdef int seconds(self, uint64_t time) except -1

@@ -1,18 +1,19 @@
 """The text of samples as ``perf script`` prints it: the line of each different frame is made once, and copied from there."""
 
 import cython
-import numpy as np
 
 if cython.compiled:
     from cython.cimports.clew.native.textbuffer import TextBuffer
     from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-    from cython.cimports.libc.string import memcpy
 else:
     from clew.native.textbuffer import TextBuffer
 
     int32_t = int64_t = uint8_t = uint32_t = uint64_t = cython.longlong
 
+import sys
 from array import array
+
+from clew.native.columns import enlarged, zeros
 
 #: Text is handed over when so much of it has gathered.
 _CHUNK = cython.declare(cython.size_t, 1 << 20)
@@ -46,6 +47,15 @@ _X = cython.declare(cython.uchar, 0x78)
 _SECOND = cython.declare(uint64_t, 1_000_000_000)
 
 
+#: Whether lines are copied by words, whose first byte is the lowest: not where Python's whole numbers would have to do it.
+_WORDS = cython.declare(cython.bint, cython.compiled and sys.byteorder == "little")
+
+
+def _words(store):
+    """A buffer as words of eight bytes, but for what is left at its end."""
+    return memoryview(store)[: len(store) & -8].cast("Q")
+
+
 def _cuts(texts):
     """Texts as one, and where each begins, with the end of the last behind."""
     bounds = array("q", [0])
@@ -56,31 +66,9 @@ def _cuts(texts):
     return b"".join(texts) or b" ", bounds
 
 
-@cython.cclass
-class Pasted(TextBuffer):
-    """A buffer that whole pieces of text are copied into."""
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def paste(self, source: cython.const[cython.uchar][::1], at: cython.size_t, end: cython.size_t) -> cython.int:
-        """The bytes of ``source`` from ``at`` to ``end``, all at once: both ends are checked, and what is between lies inside."""
-        count: cython.size_t = end - at
-        if end <= at:
-            return 0
-        if self.size - self.pos < count:
-            self.reserve(count)
-        if cython.compiled:
-            self.data[self.pos + count - 1] = source[end - 1]
-            memcpy(cython.address(self.data[self.pos]), cython.address(source[at]), count)
-        else:
-            self.data[self.pos : self.pos + count] = source[at:end]
-        self.pos += count
-        return 0
-
-
 @cython.final
 @cython.cclass
-class FrameLines(Pasted):
+class FrameLines(TextBuffer):
     """The lines of frames, by number. The text of number ``n`` is what was appended as the n-th.
 
     Args:
@@ -90,7 +78,7 @@ class FrameLines(Pasted):
     def __init__(self, what):
         TextBuffer.__init__(self, [])
         self.what = what
-        self.begins = np.zeros(1024, "u8") if cython.compiled else memoryview(np.zeros(1024, "u8"))
+        self.begins, self.ends = zeros(1024, "u8"), zeros(1024, "u8")
         self.count = 0
 
     def __len__(self):
@@ -137,7 +125,7 @@ class FrameLines(Pasted):
                 self.byte(_SPACE)
                 if symbol[i] >= 0:
                     number = symbol[i]
-                    self.paste(names, name_cuts[number], name_cuts[number + 1])
+                    self.copy(names, name_cuts[number], name_cuts[number + 1])
                     if self.what & _OFFSET:
                         self.byte(_PLUS)
                         self.byte(_ZERO)
@@ -149,9 +137,13 @@ class FrameLines(Pasted):
                 number = module[i]
                 self.byte(_SPACE)
                 self.byte(_OPEN)
-                self.paste(files, file_cuts[number], file_cuts[number + 1])
+                self.copy(files, file_cuts[number], file_cuts[number + 1])
                 self.byte(_CLOSE)
             self.byte(_NEWLINE)
+            self.ends[self.count] = self.pos
+            # Each line begins at a word: they are copied by words.
+            while self.pos & 7:
+                self.byte(0)
             self.count += 1
             self.begins[self.count] = self.pos
 
@@ -165,9 +157,8 @@ class FrameLines(Pasted):
         """Makes room for the bounds of so many lines more."""
         have: cython.size_t = self.begins.shape[0]
         if self.count + more + 1 > have:
-            grown = np.zeros(2 * have + more + 1, "u8")
-            grown[:have] = np.asarray(self.begins)
-            self.begins = grown if cython.compiled else memoryview(grown)
+            self.begins = enlarged(self.begins, 2 * have + more + 1)
+            self.ends = enlarged(self.ends, 2 * have + more + 1)
         return 0
 
     @cython.cfunc
@@ -193,7 +184,7 @@ class FrameLines(Pasted):
 
 @cython.final
 @cython.cclass
-class SampleText(Pasted):
+class SampleText(TextBuffer):
     """Writes samples.
 
     Args:
@@ -205,6 +196,7 @@ class SampleText(Pasted):
         TextBuffer.__init__(self, [], 1 << 21)
         self.lines = lines
         self.what = what
+        self.words_of = self.lines_of = None
         self.at = self.stop = 0
 
     def begin(
@@ -260,7 +252,7 @@ class SampleText(Pasted):
             i = self.order[self.at]
             self.at += 1
             number = self.head[i]
-            self.paste(self.heads, self.head_cuts[number], self.head_cuts[number + 1])
+            self.copy(self.heads, self.head_cuts[number], self.head_cuts[number + 1])
             if self.what & _CPU:
                 self.processor(self.cpu[i])
             if self.what & _TIME:
@@ -269,7 +261,7 @@ class SampleText(Pasted):
                 self.padded(self.period[i], 10)
                 self.byte(_SPACE)
             number = self.event[i]
-            self.paste(self.events, self.event_cuts[number], self.event_cuts[number + 1])
+            self.copy(self.events, self.event_cuts[number], self.event_cuts[number + 1])
             if self.what & _IP:
                 self.byte(_SPACE if self.alone[i] else _NEWLINE)
                 self.frames(self.first[i], self.last[i])
@@ -283,11 +275,51 @@ class SampleText(Pasted):
         """The lines of a sample's frames."""
         k: cython.size_t
         number: cython.size_t
-        begin: uint64_t
+        if not _WORDS:
+            for k in range(first, end):
+                number = self.numbers[k]
+                self.copy(self.lines.data, self.lines.begins[number], self.lines.ends[number])
+            return 0
+        size: cython.size_t = 0
         for k in range(first, end):
             number = self.numbers[k]
-            begin = self.lines.begins[number]
-            self.paste(self.lines.data, begin, self.lines.begins[number + 1])
+            size += cython.cast(cython.size_t, self.lines.ends[number] - self.lines.begins[number])
+        if self.size - self.pos < size + 16:
+            self.reserve(size + 16)
+        if self.words_of is not self.store or self.lines_of is not self.lines.store:
+            self.words_of, self.lines_of = self.store, self.lines.store
+            self.own_words = _words(self.store)
+            self.line_words = _words(self.lines.store)
+        for k in range(first, end):
+            self.line(self.numbers[k])
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def line(self, number: cython.size_t) -> cython.int:
+        """A frame's line, by words: what stands in the last one behind the line is written over by what follows."""
+        begin: uint64_t = self.lines.begins[number]
+        end: uint64_t = self.lines.ends[number]
+        at: cython.size_t = begin >> 3
+        last: cython.size_t = (end + 7) >> 3
+        to: cython.size_t = self.pos >> 3
+        shift: uint64_t = 8 * (self.pos & 7)
+        word: uint64_t
+        if shift:
+            carry: uint64_t = self.own_words[to] << (64 - shift) >> (64 - shift)
+            while at < last:
+                word = self.line_words[at]
+                self.own_words[to] = carry | word << shift
+                carry = word >> (64 - shift)
+                at += 1
+                to += 1
+            self.own_words[to] = carry
+        else:
+            while at < last:
+                self.own_words[to] = self.line_words[at]
+                at += 1
+                to += 1
+        self.pos += cython.cast(cython.size_t, end - begin)
         return 0
 
     @cython.cfunc

@@ -63,6 +63,8 @@ int main(int count, char **arguments) {
         CHECK(!dlclose(library));
     }
     unlink(link);
+    while (threads && !walks)
+        usleep(1000);
     stop = 1;
     for (int i = 0; i < threads && i < 64; i++)
         pthread_join(workers[i], NULL);

@@ -35,11 +35,30 @@ static int trusted(int file, struct stat *status) {
            !(status->st_mode & (S_IWGRP | S_IWOTH)) && status->st_size > 0 && status->st_size < 1l << 32;
 }
 
-int clew_cached_table(const uint8_t *id, uint32_t size, struct clew_table *table) {
+/*
+ * Whether a table is of this very module: a build id is only a claim. `source` says what sections it was made of; it is
+ * .eh_frame and nothing else, or what else there was is not in memory, and the table is as good as none.
+ */
+static int is_of(const struct clew_table *table, const struct module *module) {
+    const struct clew_packed_header *header = table->header;
+    const struct layout *layout = &module->layout;
+    struct cfi_bytes bytes;
+    uint64_t size = header->source >> 32;
+    if (header->machine != CFI_MACHINE || header->build_id_size != layout->build_id_size ||
+        memcmp(header->build_id, layout->build_id, layout->build_id_size))
+        return 0;
+    if (!header->source)
+        return 1; /* whoever wrote it did not know */
+    uint64_t eh_frame = clew_eh_frame(layout, (uint64_t)(uintptr_t)module->header);
+    return eh_frame && !clew_layout_bytes(layout, eh_frame, &bytes) && size <= (uint64_t)(bytes.end - bytes.at) &&
+           clew_crc(bytes.at, size) == (uint32_t)header->source;
+}
+
+int clew_cached_table(const struct module *module, struct clew_table *table) {
     char name[4096];
     struct stat status;
     int saved = errno, answer = -1;
-    if (!name_of(id, size, name, sizeof name))
+    if (!module->layout.build_id || !name_of(module->layout.build_id, module->layout.build_id_size, name, sizeof name))
         return -1;
     int file = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) {
@@ -50,9 +69,7 @@ int clew_cached_table(const uint8_t *id, uint32_t size, struct clew_table *table
         size_t bytes = (size_t)status.st_size;
         void *at = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
         if (at != MAP_FAILED) {
-            int problem = clew_packed_open(at, bytes, 1, table);
-            if (problem == CLEW_PACKED_SOUND && table->header->machine == CFI_MACHINE &&
-                table->header->build_id_size == size && !memcmp(table->header->build_id, id, size))
+            if (clew_packed_open(at, bytes, 1, table) == CLEW_PACKED_SOUND && is_of(table, module))
                 answer = 0;
             else
                 munmap(at, bytes);

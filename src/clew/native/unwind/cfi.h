@@ -25,7 +25,7 @@
 #define CFI_SP 31
 #define CFI_PC 32
 #define CFI_RETURN 30
-#define CFI_DEFAULT_SAME 0x7ff80000u /* x19-x30 (aapcs64, 6.1.1; the link register by aadwarf64) */
+#define CFI_DEFAULT_SAME 0x7ffc0000u /* x18-x30, as clew.arch.aarch64 has it (aadwarf64, "Common information entries") */
 #else
 #error "clew-unwind is for x86-64 and AArch64"
 #endif

@@ -113,9 +113,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
     clew_layout(&fresh.layout, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr);
     identify(&fresh);
     struct built built;
-    const uint8_t *id = fresh.layout.build_id;
-    if (known_table(&fresh, &fresh.table) ||
-        (id && !clew_cached_table(id, fresh.layout.build_id_size, &fresh.table)))
+    if (known_table(&fresh, &fresh.table) || !clew_cached_table(&fresh, &fresh.table))
         fresh.has_table = 1;
     else if (built_bytes < MOST_BUILT && !clew_build(&fresh.layout, (uint64_t)(uintptr_t)found.dlfo_eh_frame, &built)) {
         fresh.table = built.table;

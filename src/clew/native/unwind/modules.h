@@ -60,7 +60,7 @@ static inline int clew_module_is(const uint8_t *id_at, const uint8_t *id, uint32
     return clew_module_sum(id_at, size) == sum;
 }
 
-/* A table from the cache by build id; 0, or -1. The memory stays mapped. */
-int clew_cached_table(const uint8_t *id, uint32_t size, struct clew_table *table);
+/* A module's table from the cache, by its build id; 0, or -1. The memory stays mapped. */
+int clew_cached_table(const struct module *module, struct clew_table *table);
 
 #endif

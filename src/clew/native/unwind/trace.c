@@ -43,6 +43,15 @@ static inline struct entry *entry_of(struct thread *thread, uint64_t at, uint32_
     return (struct entry *)((char *)thread->cache + PLACE(at, mask));
 }
 
+/* The other place where it may be: beside the first, in the same line of the processor's cache. */
+static inline struct entry *beside(const struct entry *entry) {
+    return (struct entry *)((uintptr_t)entry ^ sizeof(struct entry));
+}
+
+static inline int is_of(const struct entry *entry, uint64_t at, uint64_t salt) {
+    return (entry->check ^ entry->rule) == (at ^ salt);
+}
+
 /* A rule in eight bytes; 0 if it does not fit. */
 static uint64_t shorten(const struct clew_rule *rule) {
     uint32_t from = CLEW_CFA_FROM(rule), back = 0, fp = 0;
@@ -115,6 +124,8 @@ static void remember(struct thread *thread, uint64_t at, uint64_t rule) {
         thread->misses = 0;
     }
     struct entry *entry = entry_of(thread, at, thread->mask);
+    if (entry->check)
+        *beside(entry) = *entry;
     entry->check = at ^ thread->salt ^ rule;
     entry->rule = rule;
 }
@@ -166,8 +177,8 @@ static __attribute__((noinline)) int slow(struct thread *thread, struct state *s
     }
     uint64_t rule = state->interrupted ? 0 : shorten(to.rule);
     const struct entry *entry = entry_of(thread, state->pc, thread->mask);
-    if (!rule || entry->rule == (rule | (uint64_t)number << 56)) /* it was remembered, and did not do */
-        return leave(thread, state, to.table, to.rule);
+    if (!rule || is_of(entry, state->pc, thread->salt) || is_of(beside(entry), state->pc, thread->salt))
+        return leave(thread, state, to.table, to.rule); /* it cannot be remembered; or it was, and did not do */
     remember(thread, state->pc, rule | (uint64_t)number << 56);
     return REMEMBERED;
 }
@@ -294,14 +305,17 @@ static __attribute__((noinline)) void **run(struct thread *thread, struct state 
     *met = 0;
     while (at + 1 < end) {
         const struct entry *entry = entry_of(thread, pc, mask);
+        if (__builtin_expect(!is_of(entry, pc, salt), 0)) {
+            entry = beside(entry);
+            if (!is_of(entry, pc, salt))
+                break;
+        }
         uint64_t rule = entry->rule, cfa = sp;
         if (rule & FROM_FP) {
             cfa = fp;
             __asm__("" : "+r"(cfa)); /* a branch is known in advance, a choice waits for the rule */
         }
         cfa += CFA_OFFSET(rule);
-        if (__builtin_expect((entry->check ^ rule) != (pc ^ salt), 0))
-            break;
         if (MEMOS && __builtin_expect(meets(memos, sp, pc, fp), 0)) {
             *met = 1;
             break;

@@ -2,25 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from clew.table import AtCfa, AtExpression, CfaExpression, CfaPlus, Expression, InRegister, IsExpression, RegisterPlus
 from clew.write.assembler.code import Code
 from clew.write.assembler.convention import Convention
 from clew.write.assembler.expression import LOAD
-from clew.write.assembler.operands import RAX, RCX, RDI, RDX, RSI, RSP, At, fits32, signed
+from clew.write.assembler.frames import REMEMBER, RESTORE, saved
+from clew.write.assembler.operands import (
+    R12,
+    R13,
+    R14,
+    R15,
+    RAX,
+    RBP,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    RSI,
+    RSP,
+    At,
+    fits32,
+    signed,
+)
 from clew.write.compiled.abi import Outcome
 from clew.write.compiled.planning import Body, Term
 
-DONE = "done"
-DONE_SIGNAL = "done_signal"
-"""Where bodies end that have the return address and the known bits ready; the second of a frame that a signal interrupted."""
+SAVED = {"": (RBX, RBP, R12, R13, R14, R15), "_short": (RBX, RBP, R12, R13), "_long": (RBX, RBP, R12, R13, R14, R15)}
+"""What is saved in a frame, by the kind of the frame. The first is the one that all bodies share, with the paper's interface; of
+the others each body that needs one has its own: short where nothing but the CFA has to outlive a call."""
 
-FAILED = "failed"
-"""Where it ends with the reason in edx."""
+ROOM = {"": 24, "_short": 8, "_long": 24}
+"""Bytes below that: so the stack is at a multiple of 16. The long ones have a word there for what the parameter loads; in the short
+ones it is the pc as it was, which is put back if the return address cannot be loaded into its place."""
 
 
-def failed_with(outcome: Outcome) -> str:
+def depth_of(kind: str) -> int:
+    """How far the CFA is above the stack pointer in a frame of this kind."""
+    return 8 + 8 * len(SAVED[kind]) + ROOM[kind]
+
+
+def done(kind: str, signal: bool) -> str:
+    """Where bodies end that have the return address and the known bits ready; or of a frame that a signal interrupted."""
+    return f"done{'_signal' if signal else ''}{kind}"
+
+
+def end(kind: str, signal: bool) -> str:
+    """Where bodies end that have written all of the frame."""
+    return f"end{'_signal' if signal else ''}{kind}"
+
+
+RETURN_UNREADABLE = "return_unreadable"
+"""Where it ends when the return address cannot be loaded into its place."""
+
+
+def failed(kind: str) -> str:
+    """Where it ends with the reason in edx."""
+    return f"failed{kind}"
+
+
+def failed_with(outcome: Outcome, kind: str) -> str:
     """Where it ends for this reason."""
-    return f"fails_{outcome.name.lower()}"
+    return f"fails_{outcome.name.lower()}{kind}"
 
 
 class BodyWriter:
@@ -32,6 +76,7 @@ class BodyWriter:
 
     Attributes:
         expressions: the functions of expressions that the bodies call, by the expression and whether it begins with the CFA.
+        kind: the kind of frame that there is; see :data:`SAVED`. Without frames it is that of all.
     """
 
     def __init__(self, code: Code, convention: Convention) -> None:
@@ -39,14 +84,57 @@ class BodyWriter:
         self.convention = convention
         self.abi = convention.abi
         self.expressions: dict[tuple[Expression, bool], str] = {}
+        self.kind = ""
         self._labels = 0
 
     def write(self, body: Body) -> None:
         """The instructions of a body."""
         if body.outcome is not None:
-            self.code.jump(failed_with(body.outcome))
+            self.code.jump(self._failed(body.outcome))
             return
-        self._cfa(body)
+        in_place = self.convention.deref and isinstance(body.return_address, AtCfa) and not _reading(body)
+        if not self.convention.own_frames:
+            self._in_frame(body, in_place)
+            return
+        if in_place and isinstance(body.cfa, RegisterPlus):
+            # Before anything is saved.
+            bit = self.abi.bit(body.cfa.register)
+            if bit is None:
+                self.code.jump(self._failed(Outcome.UNKNOWN_REGISTER))
+                return
+            self.code.test_bit(At(RDI), bit)
+            self.code.jump_if("e", self._failed(Outcome.UNKNOWN_REGISTER))
+        self._open("_short" if in_place else "_long")
+        self._in_frame(body, in_place)
+        self.kind = ""
+        self.code.undo(RESTORE)
+        self.code.depth = 8
+
+    def _open(self, kind: str) -> None:
+        """Makes a frame of the body's own, and moves the parameters to where they outlive calls."""
+        code, convention = self.code, self.convention
+        self.kind = kind
+        code.undo(REMEMBER)
+        for register in SAVED[kind]:
+            code.push(register)
+            code.undo(saved(register, code.depth or 0))
+        if kind == "_short":
+            code.push_at(At(RDI, 8 + 8 * self.abi.registers.index(self.abi.pc)))
+        else:
+            code.immediate("sub", RSP, ROOM[kind])
+        code.address(convention.frame, At(RDI, convention.bias))
+        code.move(convention.function, RDX)
+        code.move(convention.argument, RCX)
+
+    def _failed(self, outcome: Outcome) -> str:
+        return failed_with(outcome, self.kind)
+
+    def _in_frame(self, body: Body, in_place: bool) -> None:
+        if not self._cfa(body):
+            return
+        if in_place and isinstance(body.return_address, AtCfa):
+            self._in_place(body, body.return_address)
+            return
         if not self._return_address(body):
             return
         self._known(body)
@@ -57,21 +145,105 @@ class BodyWriter:
             elif isinstance(term, CfaPlus):
                 self._from_cfa(number, term.offset)
         if not (self.convention.deref or self.convention.paper):
-            self.finish(body.signal)
+            self._write_back()
+            self._answer(body.signal)
             self.code.ret()
         else:
-            self.code.jump(DONE_SIGNAL if body.signal else DONE)
+            self.code.jump(done(self.kind, body.signal))
 
     def finish(self, signal: bool) -> None:
-        """The end of a body that went well, but for leaving the function."""
+        """Where bodies with frames of a kind end when it went well, but for leaving the function."""
+        if self.kind != "_short":
+            self.code.label(done(self.kind, signal))
+            self._write_back()
+        self.code.label(end(self.kind, signal))
+        self._answer(signal)
+
+    def leave(self) -> None:
+        """Leaves the function; what follows has its frame still."""
+        code, kind = self.code, self.kind
+        if not self.convention.deref or (self.convention.own_frames and not kind):
+            code.ret()
+            return
+        depth = code.depth
+        code.undo(REMEMBER)
+        code.immediate("add", RSP, ROOM[kind])
+        for register in reversed(SAVED[kind]):
+            # Its copy on the stack stays true: signals leave the red zone alone.
+            code.pop(register)
+        code.ret()
+        code.undo(RESTORE)
+        code.depth = depth
+
+    def _write_back(self) -> None:
         code, convention = self.code, self.convention
         code.store(convention.slot(self.abi.pc), convention.return_address)
         if convention.paper:
             code.store8(convention.flags, convention.known)
-            code.move(RAX, convention.frame)
         else:
             code.store(convention.flags, convention.known)
-            code.constant(RAX, Outcome.INTERRUPTED if signal else Outcome.CALLED)
+
+    def _answer(self, signal: bool) -> None:
+        if self.convention.paper:
+            self.code.move(RAX, self.convention.frame)
+        else:
+            self.code.constant(RAX, Outcome.INTERRUPTED if signal else Outcome.CALLED)
+
+    # Where no register depends on another one but the CFA's: nearly everywhere
+
+    def _in_place(self, body: Body, return_address: AtCfa) -> None:
+        """What is behind the CFA: memory is loaded into the frame at once. What is known is written before; a register that
+        cannot be had is then taken away, out of line, so that what nearly always goes well costs a comparison.
+        """
+        code, convention = self.code, self.convention
+        self._fetch(self.abi.pc, return_address.offset, RETURN_UNREADABLE)
+        loaded = [number for number, term in body.terms if isinstance(term, AtCfa)]
+        bits = self._bits([self.abi.pc, *(number for number, _ in body.terms)])
+        kept = self._bits(body.keeps)
+        if not kept:
+            if convention.paper:
+                code.store_byte(convention.flags, bits)
+            else:
+                code.store_constant(convention.flags, bits)
+        elif convention.paper:
+            code.load_small(RAX, convention.flags, 1)
+            self._mask(RAX, kept, bits)
+            code.store8(convention.flags, RAX)
+        else:
+            code.load32(RAX, convention.flags)
+            self._mask(RAX, kept, bits)
+            code.store(convention.flags, RAX)
+        first = self._labels
+        self._labels += len(loaded)
+        for number, term in body.terms:
+            if isinstance(term, AtCfa):
+                place = first + loaded.index(number)
+                self._fetch(number, term.offset, f"lost_{place}")
+                if not convention.paper:
+                    code.label(f"on_{place}")
+            elif isinstance(term, CfaPlus):
+                self._from_cfa(number, term.offset)
+        if convention.paper or body.signal:
+            code.jump(end(self.kind, body.signal))
+        else:
+            self._answer(False)
+            self.leave()
+        if convention.paper:
+            return
+        for place, number in enumerate(loaded, first):
+            code.label(f"lost_{place}")
+            code.clear_bit(convention.flags, self._bit(number))
+            code.jump(f"on_{place}")
+
+    def _fetch(self, number: int, offset: int, failed: str) -> None:
+        """Loads a register of the frame from the CFA plus an offset."""
+        code, slot = self.code, self.convention.slot(number)
+        self._call_deref(offset, slot)
+        if self.convention.paper:
+            code.store(slot, RAX)
+        else:
+            code.test_al()
+            code.jump_if("e", failed)
 
     # What comes first, and may fail
 
@@ -79,29 +251,33 @@ class BodyWriter:
         """Goes on only where a register of the frame is known; False where it never is."""
         bit = self.abi.bit(register)
         if bit is None:
-            self.code.jump(failed_with(outcome))
+            self.code.jump(self._failed(outcome))
             return False
         self.code.test_bit(self.convention.flags, bit)
-        self.code.jump_if("e", failed_with(outcome))
+        self.code.jump_if("e", self._failed(outcome))
         return True
 
-    def _cfa(self, body: Body) -> None:
+    def _cfa(self, body: Body) -> bool:
+        """Computes the CFA; False where no code can follow."""
         code, cfa = self.code, self.convention.cfa
         match body.cfa:
             case RegisterPlus(register, offset):
-                if self._known_or(register, Outcome.UNKNOWN_REGISTER):
-                    code.load(cfa, self.convention.slot(register))
-                    code.add(cfa, offset, RAX)
+                # Of a short frame it is known by now.
+                if self.kind != "_short" and not self._known_or(register, Outcome.UNKNOWN_REGISTER):
+                    return False
+                code.load(cfa, self.convention.slot(register))
+                code.add(cfa, offset, RAX)
             case CfaExpression(Expression() as expression):
                 self._compute(expression, False)
                 code.move(cfa, RAX)
+        return True
 
     def _return_address(self, body: Body) -> bool:
         """Loads the return address; False where no code can follow."""
         code, result = self.code, self.convention.return_address
         match body.return_address:
             case None:
-                code.jump(failed_with(Outcome.BAD_RULE))
+                code.jump(self._failed(Outcome.BAD_RULE))
                 return False
             case AtCfa(offset):
                 self._load(offset)
@@ -122,7 +298,7 @@ class BodyWriter:
                 code.move(RSI, RAX)
                 code.call(LOAD)
                 if not self.convention.paper:
-                    code.jump_if("e", failed_with(Outcome.UNREADABLE))
+                    code.jump_if("e", self._failed(Outcome.UNREADABLE))
                 code.move(result, RCX)
             case IsExpression(Expression() as expression):
                 self._compute(expression, True)
@@ -140,14 +316,14 @@ class BodyWriter:
             code.move(result, RAX)
         else:
             code.test_al()
-            code.jump_if("e", failed_with(Outcome.UNREADABLE))
+            code.jump_if("e", self._failed(Outcome.UNREADABLE))
             code.load(result, At(RSP))
 
     def _compute(self, expression: Expression, with_cfa: bool) -> None:
         """Computes an expression into rax; fails with its reason."""
         self.code.call(self._function(expression, with_cfa))
         self.code.test32(RDX)
-        self.code.jump_if("ne", FAILED)
+        self.code.jump_if("ne", failed(self.kind))
 
     def _function(self, expression: Expression, with_cfa: bool) -> str:
         key = expression, with_cfa
@@ -183,8 +359,7 @@ class BodyWriter:
         loads = convention.deref and not convention.paper
         certain = [self.abi.pc]
         certain += [n for n, t in body.terms if isinstance(t, CfaPlus) or (isinstance(t, AtCfa) and not loads)]
-        bits = sum(1 << self._bit(number) for number in certain)
-        kept = sum(1 << self._bit(number) for number in body.keeps)
+        bits, kept = self._bits(certain), self._bits(body.keeps)
         if not kept:
             code.constant(convention.known, bits)
             return
@@ -192,8 +367,15 @@ class BodyWriter:
             code.load_small(convention.known, convention.flags, 1)
         else:
             code.load32(convention.known, convention.flags)
-        code.immediate("and", convention.known, kept, wide=False)
-        code.immediate("or", convention.known, bits, wide=False)
+        self._mask(convention.known, kept, bits)
+
+    def _mask(self, register: int, kept: int, bits: int) -> None:
+        """Keeps some bits, and sets others."""
+        self.code.immediate("and", register, kept, wide=False)
+        self.code.immediate("or", register, bits, wide=False)
+
+    def _bits(self, registers: Iterable[int]) -> int:
+        return sum(1 << self._bit(number) for number in registers)
 
     def _bit(self, register: int) -> int:
         bit = self.abi.bit(register)
@@ -202,7 +384,7 @@ class BodyWriter:
 
     def _from_old_frame(self, body: Body) -> None:
         """The registers whose value depends on others: all are computed before one is written."""
-        terms = [(number, term) for number, term in body.terms if not isinstance(term, AtCfa | CfaPlus)]
+        terms = _reading(body)
         for number, term in terms:
             self._push(number, term)
         for number, _ in reversed(terms):
@@ -265,3 +447,8 @@ class BodyWriter:
     def _label(self) -> str:
         self._labels += 1
         return f"unknown_{self._labels}"
+
+
+def _reading(body: Body) -> list[tuple[int, Term]]:
+    """The terms that need other registers of the old frame."""
+    return [(number, term) for number, term in body.terms if not isinstance(term, AtCfa | CfaPlus)]

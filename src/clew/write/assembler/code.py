@@ -144,6 +144,11 @@ class Code:
         data = self._encode(b"", False, b"\xc6", 0, target) + bytes([value])
         self._put(data, f"mov byte ptr {target}, {value}")
 
+    def store_constant(self, target: At, value: int) -> None:
+        """A number that fits into four bytes with a sign."""
+        data = self._encode(b"", True, b"\xc7", 0, target) + value.to_bytes(4, "little", signed=True)
+        self._put(data, f"mov qword ptr {target}, {value}")
+
     def move(self, target: int, source: int) -> None:
         """``target = source``."""
         self._put(self._encode(b"", True, b"\x89", source, target), f"mov {NAMES[target]}, {NAMES[source]}")
@@ -283,6 +288,12 @@ class Code:
         place = At(source.base, source.displacement + bit // 8)
         data = self._encode(b"", False, b"\xf6", 0, place) + bytes([1 << bit % 8])
         self._put(data, f"test byte ptr {place}, {1 << bit % 8}")
+
+    def clear_bit(self, target: At, bit: int) -> None:
+        """Clears a bit of a number in memory."""
+        place = At(target.base, target.displacement + bit // 8)
+        value = 0xFF & ~(1 << bit % 8)
+        self._put(self._encode(b"", False, b"\x80", 4, place) + bytes([value]), f"and byte ptr {place}, {value}")
 
     def extend_al(self) -> None:
         """eax becomes al."""

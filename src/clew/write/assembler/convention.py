@@ -35,7 +35,12 @@ class Convention:
     @property
     def bias(self) -> int:
         """With 64, all registers of the full frame are within a displacement of one byte."""
-        return 0 if self.paper else 64
+        return 64 if self.own_frames else 0
+
+    @property
+    def own_frames(self) -> bool:
+        """Whether each body saves what it needs, and is a function; else they share a frame, or need none."""
+        return self.deref and not self.paper
 
     @property
     def cfa(self) -> int:

@@ -8,37 +8,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.errors import UsageError
-from clew.write.assembler.bodies import DONE, DONE_SIGNAL, FAILED, BodyWriter, failed_with
+from clew.write.assembler.bodies import RETURN_UNREADABLE, ROOM, SAVED, BodyWriter, depth_of, failed, failed_with
 from clew.write.assembler.code import Code
 from clew.write.assembler.convention import Convention
 from clew.write.assembler.expression import LOAD, ExpressionWriter
 from clew.write.assembler.frames import HELPERS, REMEMBER, RESTORE, def_cfa, same_value, saved
+from clew.write.assembler.look_up import LookUp
 from clew.write.assembler.operands import (
-    R8,
-    R9,
-    R10,
-    R11,
-    R12,
-    R13,
-    R14,
-    R15,
     RAX,
-    RBP,
-    RBX,
     RCX,
     RDI,
     RDX,
     RSI,
     RSP,
     At,
-    fits32,
 )
-from clew.write.assembler.pages import Pages, Segment, pages_of
+from clew.write.assembler.pages import pages_of
 from clew.write.compiled.abi import INFORMATION, Information, Outcome
 from clew.write.compiled.planning import NO_ROW, Plan
 
-_ALIGNMENT = 16
-_PRESERVED = (RBX, RBP, R12, R13, R14, R15)
+FIND = "clew_unwind_find"
+"""For callers who remember what they found: ``clew_unwind *clew_unwind_find(uintptr_t pc)`` gives the body of an address as a function
+with the same parameters, which does not look at its pc."""
+
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class Assembled:
     """A function that is done but for where it lies.
 
     Attributes:
-        symbol: its name.
+        symbols: its name, and those of the functions before it, in the order in which they stand in the code.
         code: its instructions, from its first on.
         data: its tables.
         places: where in the data its labels are.
@@ -56,7 +49,7 @@ class Assembled:
         targets: of each row, the label of its body; the first is that of what is before the first row.
     """
 
-    symbol: str
+    symbols: tuple[str, ...]
     code: Code
     data: bytes
     places: dict[str, int]
@@ -74,12 +67,14 @@ class Assembled:
         """The source, line by line, for GNU's assembler: it makes the same function of it."""
         yield ".intel_syntax noprefix"
         yield ".text"
-        yield f".globl {self.symbol}"
-        yield f".type {self.symbol}, @function"
+        for name in self.symbols:
+            yield f".globl {name}"
+            yield f".type {name}, @function"
         yield "\t.cfi_startproc"
         yield from self.code.text
         yield "\t.cfi_endproc"
-        yield f".size {self.symbol}, .-{self.symbol}"
+        for name, behind in zip(self.symbols, (*self.symbols[1:], "."), strict=True):
+            yield f".size {name}, {behind}-{name}"
         yield ".section .rodata"
         yield ".balign 16"
         ends = sorted({*self.places.values(), len(self.data)})
@@ -123,7 +118,7 @@ def assemble(plan: Plan, information: Information, *, deref: bool = False) -> As
         )
     tables = pages_of(plan)
     convention = Convention(plan.abi, deref)
-    bodies = Code(8 + (24 + 8 * len(_PRESERVED) if deref else 0))
+    bodies = Code(depth_of("") if deref and convention.paper else 8)
     places = _write_bodies(bodies, convention, plan)
     shift, size = _target(len(bodies.data))
     targets = np.array(places)[np.append(0, plan.body)]
@@ -142,13 +137,21 @@ def assemble(plan: Plan, information: Information, *, deref: bool = False) -> As
     for number, segment in enumerate(tables.segments):
         marks[f"pages_{number}"] = marks["pages"] + segment.place
     code = Code()
-    code.label(plan.abi.symbol)
-    _enter(code, convention)
-    _look_up(code, tables, marks["targets"] - marks["lows"], shift, size)
+    look_up = LookUp(code, tables, marks["targets"] - marks["lows"], shift, size)
+    symbols: tuple[str, ...] = (plan.abi.symbol,)
+    if not convention.paper:
+        symbols = FIND, plan.abi.symbol
+        _begin(code, FIND)
+        code.move(RSI, RDI)
+        look_up.write(returns=True)
+    _begin(code, plan.abi.symbol)
+    if convention.paper:
+        _enter(code, convention)
+    look_up.write(returns=False)
     code.align(_ALIGNMENT)
     code.extend(bodies)
     labels = tuple(f"body_{number}" for number in np.append(0, plan.body).tolist())
-    return Assembled(plan.abi.symbol, code, bytes(data), marks, information, shift, size, labels)
+    return Assembled(symbols, code, bytes(data), marks, information, shift, size, labels)
 
 
 def _target(size: int) -> tuple[int, int]:
@@ -158,131 +161,30 @@ def _target(size: int) -> tuple[int, int]:
     return (4, 2) if size < 1 << 20 else (0, 4)
 
 
+def _begin(code: Code, name: str) -> None:
+    """A function, behind the one before."""
+    code.align(_ALIGNMENT)
+    if code.data:
+        code.text += ["\t.cfi_endproc", "\t.cfi_startproc"]
+    code.label(name)
+    code.depth = 8
+
+
 def _enter(code: Code, convention: Convention) -> None:
-    """The entry: parameters go where the bodies have them. rsi keeps the address."""
+    """The entry with the paper's interface: what all bodies share. rsi keeps the address."""
+    above = 8
     if convention.deref:
-        for register in _PRESERVED:
+        for register in SAVED[""]:
             code.push(register)
             code.undo(saved(register, code.depth or 0))
-        # One word for what the parameter loads, and the stack at a multiple of 16.
-        code.immediate("sub", RSP, 24)
+        code.immediate("sub", RSP, ROOM[""])
         code.move(convention.frame, RDI)
         code.move(convention.function, RDX)
-        if not convention.paper:
-            code.move(convention.argument, RCX)
-    if convention.paper:
-        # The context comes by value on the stack and goes back through the pointer in rdi: the body works on the copy.
-        above = 8 + (24 + 8 * len(_PRESERVED) if convention.deref else 0)
-        for place in range(0, 40, 8):
-            code.load(RAX, At(RSP, above + place))
-            code.store(At(convention.frame, place), RAX)
-    if convention.bias:
-        code.immediate("add", convention.frame, convention.bias)
-
-
-def _look_up(code: Code, tables: Pages, targets: int, shift: int, size: int) -> None:
-    """From the address in rsi to its body.
-
-    Args:
-        targets: how far the targets are behind the lows.
-        shift, size: what a target is.
-    """
-    if not tables.segments:
-        code.jump("body_0")
-        return
-    segments = tables.segments
-
-    def search(low: int, high: int) -> None:
-        if high - low == 1:
-            _segment(code, segments[low], low, high == len(segments) and low == 0)
-            return
-        middle = (low + high) // 2
-        code.constant(RAX, segments[middle].start)
-        code.arithmetic("cmp", RSI, RAX)
-        code.jump_if("ae", f"from_{middle}")
-        search(low, middle)
-        code.label(f"from_{middle}")
-        search(middle, high)
-
-    # Below a single segment there is no row, as behind it: one comparison finds both.
-    if segments[0].start and (len(segments) > 1 or segments[0].after):
-        code.constant(RAX, segments[0].start)
-        code.arithmetic("cmp", RSI, RAX)
-        code.jump_if("b", "body_0")
-    search(0, len(segments))
-    code.label("in_page")
-    code.remark("rax: from the start of the segment; rdx: its pages")
-    code.move32(RCX, RAX)
-    code.shift("shr", RCX, 8, wide=False)
-    code.load32(R8, At(RDX, 0, RCX, 4))
-    code.load32(RCX, At(RDX, 4, RCX, 4))
-    code.arithmetic32("sub", RCX, R8)
-    code.address_of(R9, "lows")
-    code.remark("the low byte of the address, sixteen times")
-    code.raw(b"\x66\x0f\x6e\xc0", "movd xmm0, eax")
-    code.raw(b"\x66\x0f\x60\xc0", "punpcklbw xmm0, xmm0")
-    code.raw(b"\xf2\x0f\x70\xc0\x00", "pshuflw xmm0, xmm0, 0")
-    code.raw(b"\x66\x0f\x70\xc0\x00", "pshufd xmm0, xmm0, 0")
-    code.immediate("cmp", RCX, 16, wide=False)
-    code.jump_if("a", "long_page")
-    code.remark("one bit for each row that begins at or before it, and for all that are not the page's")
-    code.raw(b"\xf3\x43\x0f\x6f\x0c\x01", "movdqu xmm1, [r9+r8]")
-    _compare(code)
-    code.unary("not", RAX, wide=False)
-    code.raw(b"\x0f\xab\xc8", "bts eax, ecx")
-    code.raw(b"\x0f\xbc\xc0", "bsf eax, eax")
-    code.label("found")
-    code.arithmetic32("add", RAX, R8)
-    target = At(R9, targets, RAX, size)
-    if size == 2:
-        code.load_small(RAX, target, 2)
-    else:
-        code.load32(RAX, target)
-    if shift:
-        code.shift("shl", RAX, shift, wide=False)
-    code.address_of(RCX, "bodies")
-    code.arithmetic("add", RAX, RCX)
-    code.jump_to(RAX)
-    code.label("long_page")
-    code.address(R10, At(R9, 0, R8))
-    code.constant(R11, 0)
-    code.label("sixteen_more")
-    code.raw(b"\xf3\x43\x0f\x6f\x0c\x1a", "movdqu xmm1, [r10+r11]")
-    _compare(code)
-    code.immediate("cmp", RAX, 0xFFFF, wide=False)
-    code.hop_if("ne", "not_all")
-    code.immediate("add", R11, 16, wide=False)
-    code.arithmetic32("cmp", R11, RCX)
-    code.hop_if("b", "sixteen_more")
-    code.label("not_all")
-    code.unary("not", RAX, wide=False)
-    code.raw(b"\x0f\xbc\xc0", "bsf eax, eax")
-    code.arithmetic32("add", RAX, R11)
-    code.remark("rows of the next page do not count")
-    code.arithmetic("cmp", RAX, RCX)
-    code.move_if("a", RAX, RCX)
-    code.jump("found")
-
-
-def _compare(code: Code) -> None:
-    """One bit in eax for each of the sixteen bytes in xmm1 that is not above the one in xmm0."""
-    code.raw(b"\x66\x0f\xde\xc8", "pmaxub xmm1, xmm0")
-    code.raw(b"\x66\x0f\x74\xc8", "pcmpeqb xmm1, xmm0")
-    code.raw(b"\x66\x0f\xd7\xc1", "pmovmskb eax, xmm1")
-
-
-def _segment(code: Code, segment: Segment, number: int, last: bool) -> None:
-    """From an address at or behind a segment's start to the search in its page."""
-    if fits32(-segment.start):
-        code.address(RAX, At(RSI, -segment.start))
-    else:
-        code.constant(RAX, -segment.start)
-        code.arithmetic("add", RAX, RSI)
-    code.immediate("cmp", RAX, segment.end - segment.start)
-    code.jump_if("ae", f"body_{segment.after}")
-    code.address_of(RDX, f"pages_{number}")
-    if not last:
-        code.jump("in_page")
+        above = depth_of("")
+    # The context comes by value on the stack and goes back through the pointer in rdi: the body works on the copy.
+    for place in range(0, 40, 8):
+        code.load(RAX, At(RSP, above + place))
+        code.store(At(convention.frame, place), RAX)
 
 
 def _write_bodies(code: Code, convention: Convention, plan: Plan) -> list[int]:
@@ -297,25 +199,13 @@ def _write_bodies(code: Code, convention: Convention, plan: Plan) -> list[int]:
         code.label(f"body_{number}")
         writer.write(body)
     code.align(_ALIGNMENT)
-    if convention.deref or convention.paper:
-        for label, signal in ((DONE, False), (DONE_SIGNAL, True)):
-            code.label(label)
-            writer.finish(signal)
-            _leave(code, convention)
-    for outcome in Outcome:
-        if outcome < 0:
-            code.label(failed_with(outcome))
-            code.constant(RDX, outcome)
-            code.jump(FAILED)
-    code.label(FAILED)
-    if convention.paper:
-        code.store_byte(convention.flags, 0x80)
-        code.move(RAX, convention.frame)
-    else:
-        code.move32(RAX, RDX)
-    _leave(code, convention, last=True)
+    if convention.own_frames:
+        for kind in ("_short", "_long"):
+            _endings(writer, kind)
+    # Last, as it is where the bodies begin.
+    _endings(writer, "")
     code.label(HELPERS)
-    code.text[-1:] = ["\t.cfi_endproc", code.text[-1], "\t.cfi_startproc"]
+    code.text[-1:] = ["\t.cfi_endproc", "\t.cfi_startproc", code.text[-1]]
     expressions = ExpressionWriter(code, convention)
     if writer.expressions:
         for (expression, with_cfa), name in writer.expressions.items():
@@ -326,22 +216,39 @@ def _write_bodies(code: Code, convention: Convention, plan: Plan) -> list[int]:
     return places
 
 
-def _leave(code: Code, convention: Convention, last: bool = False) -> None:
-    """Leaves the function; where more of it follows, that has its frame still."""
-    if not convention.deref:
-        code.ret()
-        return
-    depth = code.depth
-    if not last:
-        code.undo(REMEMBER)
-    code.immediate("add", RSP, 24)
-    for register in reversed(_PRESERVED):
-        # Its copy on the stack stays true: signals leave the red zone alone.
-        code.pop(register)
-    code.ret()
-    if not last:
+def _endings(writer: BodyWriter, kind: str) -> None:
+    """The ends of bodies with frames of a kind, well or not."""
+    code, convention = writer.code, writer.convention
+    writer.kind = kind
+    if kind:
+        code.undo(REMEMBER + def_cfa(RSP, depth_of(kind)))
+        for number, register in enumerate(SAVED[kind]):
+            code.undo(saved(register, 16 + 8 * number))
+        code.depth = depth_of(kind)
+    if kind or convention.paper:
+        for signal in (False, True):
+            writer.finish(signal)
+            writer.leave()
+    if kind == "_short":
+        code.label(RETURN_UNREADABLE)
+        code.load(RAX, At(RSP))
+        code.store(convention.slot(writer.abi.pc), RAX)
+        code.jump(failed_with(Outcome.UNREADABLE, kind))
+    for outcome in Outcome:
+        if outcome < 0:
+            code.label(failed_with(outcome, kind))
+            code.constant(RDX, outcome)
+            code.jump(failed(kind))
+    code.label(failed(kind))
+    if convention.paper:
+        code.store_byte(convention.flags, 0x80)
+        code.move(RAX, convention.frame)
+    else:
+        code.move32(RAX, RDX)
+    writer.leave()
+    if kind:
         code.undo(RESTORE)
-        code.depth = depth
+        code.depth = 8
 
 
 def _write_load(code: Code, convention: Convention) -> None:

@@ -1,0 +1,137 @@
+/* What `clew compile --abi paper --deref` makes of a file: the context of the paper, which is rip, rsp, rbp and rbx, and its function
+   that loads a word (listing 4). Nothing is handed to that but an address, so the sample is where it finds it; and it has no way to
+   say that it cannot, so that is noted beside it. */
+#include "stretches.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* As in the sources that clew writes. */
+typedef struct {
+    uint8_t flags; /* 1 rip, 2 rsp, 4 rbp, 8 rbx: the register is known; 128: error */
+    uintptr_t rip, rsp, rbp, rbx;
+} unwind_context_t;
+
+typedef uintptr_t (*deref_func_t)(uintptr_t);
+typedef unwind_context_t eh_elf(unwind_context_t context, uintptr_t pc, deref_func_t deref);
+
+enum { RBX = 3, KNOWN_RBP = 4, ALL_KNOWN = 15, ERROR = 128 };
+
+static const struct sample *sample_under_way;
+static int unreadable;
+
+static uintptr_t load(uintptr_t address)
+{
+    uint64_t value;
+    if (__builtin_expect(recording_read((void *)sample_under_way, address, &value), 1))
+        return value;
+    unreadable = 1;
+    return 0;
+}
+
+/* What is compiled of a file. */
+struct form {
+    eh_elf *unwind;
+};
+
+struct self {
+    const struct recording *recording;
+    struct stretches **spaces;
+};
+
+static const struct form *open_form(const char *path)
+{
+    void *library = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *found = library ? dlsym(library, "_eh_elf") : NULL;
+    struct form *form = calloc(1, sizeof *form);
+    memcpy(&form->unwind, &found, sizeof found);
+    return found ? form : NULL;
+}
+
+static void *open_forms(const struct recording *recording, int assembler, const char **reason)
+{
+    const void **forms = calloc(recording->object_count + 1, sizeof *forms);
+    size_t opened = 0;
+    for (size_t i = 0; i < recording->object_count; i++) {
+        const struct object *object = &recording->objects[i];
+        forms[i] = open_form(assembler ? object->paper_asm : object->paper_c);
+        opened += forms[i] != NULL;
+    }
+    *reason = "nothing is compiled";
+    if (!opened)
+        return NULL;
+    struct self *self = malloc(sizeof *self);
+    *self = (struct self){recording, stretches_of(recording, forms)};
+    return self;
+}
+
+static void *open_c(const struct recording *recording, const char **reason)
+{
+    return open_forms(recording, 0, reason);
+}
+
+static void *open_assembler(const struct recording *recording, const char **reason)
+{
+    return open_forms(recording, 1, reason);
+}
+
+/* Code without a row is left by the frame pointer, as clew_walk.h has it. */
+static int step_by_frame_pointer(unwind_context_t *context, const struct sample *sample)
+{
+    uint64_t pointer = context->rbp, saved, back;
+    if (!(context->flags & KNOWN_RBP) || pointer < context->rsp || pointer & 7
+        || !recording_read((void *)sample, pointer, &saved) || !recording_read((void *)sample, pointer + 8, &back))
+        return 0;
+    *context = (unwind_context_t){1 | 2 | KNOWN_RBP, back, pointer + 16, saved, 0};
+    return 1;
+}
+
+static int unwind(void *argument, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
+{
+    const struct self *self = argument;
+    struct stretches *stretches = self->spaces[sample->space - self->recording->spaces];
+    const uint64_t *registers = sample->registers;
+    unwind_context_t context = {ALL_KNOWN, registers[RIP], registers[RSP], registers[RBP], registers[RBX]};
+    int count = 0;
+    sample_under_way = sample;
+    unreadable = 0;
+    *ending = FAILED;
+    do {
+        /* The context does not say that a frame was interrupted: only the first one is known to be. */
+        uint64_t pc = context.rip, sp = context.rsp, address = pc - (count > 0);
+        pcs[count++] = pc;
+        const struct stretch *stretch = stretch_of(stretches, address);
+        const struct form *form = stretch->form;
+        unwind_context_t caller = {.flags = ERROR};
+        if (__builtin_expect(form != NULL, 1))
+            caller = form->unwind(context, address - stretch->bias, load);
+        if (__builtin_expect(caller.flags & ERROR, 0)) {
+            /* Nor does it say whether there is no row or no caller. */
+            if (recording_outermost(sample->space, address)) {
+                *ending = ENDED;
+                return count;
+            }
+            if (!step_by_frame_pointer(&context, sample))
+                return count;
+        } else {
+            if (__builtin_expect(unreadable, 0))
+                return count;
+            context = caller;
+        }
+        if (!context.rip) {
+            *ending = ENDED;
+            return count;
+        }
+        /* The stack has to go on. */
+        if (context.rsp <= sp && (context.rsp < sp || count > 1 || context.rip == pc))
+            return count;
+    } while (count < most);
+    *ending = ENDED;
+    return count;
+}
+
+const struct engine engines[] = {
+    {.name = "clew C, the paper's registers", .open = open_c, .unwind = unwind},
+    {.name = "clew asm, the paper's registers", .open = open_assembler, .unwind = unwind},
+    {0},
+};
