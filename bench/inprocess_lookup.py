@@ -3,7 +3,12 @@ a sorted array of rows, and beside the if/else tree of the paper.
 
     python bench/inprocess_lookup.py [--file FILE] [--rounds N] [--forms DIR] [--json OUT]
 
-The steps are a chain: none can begin before the one before has ended. Processor time, medians; the engines take turns.
+First the steps are a chain: none can begin before the one before has ended, as in a stack. Then they stand apart, as when many
+samples are resolved. Processor time, medians; the engines take turns.
+
+"The paper's if/else tree", with --paper-tree, is made as the paper makes it: of all rows that the file has, one function,
+gcc -O2. That takes many minutes, once: it is kept in peers/target. "clew's tree in the paper's form" is what `clew compile
+--backend c --abi paper` makes: of the normalised rows, with passes of gcc left out that find nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +30,26 @@ import inputs
 from clew.image import Image
 from clew.read.frames import unwind_tables
 from clew.table import AtCfa, RegisterPlus, Rule, Table, merge
+from clew.write.c import source
+from clew.write.compiled import Information, abi_of, plan
+from clew.write.compiled.planning import body_of
 from clew.write.packed import packed
 from contenders import Unavailable
-from paper_build import NATIVE, Plugin, build, compiled
+from paper_build import NATIVE, PEERS, Plugin, build, compiled
 from paper_sizes import has_backend
 
 RBX, RBP, RSP, RIP = 3, 6, 7, 16
 ADDRESSES = 1 << 18
-MODES = {"random": "random addresses", "some": "2000 addresses in random order", "few": "64 addresses over and over"}
-ROWS, TREE = "rows of 16 bytes, branchless search", "the paper's if/else tree"
+MODES = {
+    f"{mode}{way}": f"{does}, {how}"
+    for way, how in (("", "a chain"), ("-apart", "apart"))
+    for mode, does in (
+        ("random", "random addresses"),
+        ("some", "2000 addresses in random order"),
+        ("few", "64 addresses over and over"),
+    )
+}
+ROWS, TREE = "rows of 16 bytes, branchless search", "clew's tree in the paper's form"
 
 ENGINES = (
     Plugin("rows", ["lookup/engine_rows.c"]),
@@ -107,14 +123,48 @@ class Race:
         return f"{statistics.median(our / their for our, their in zip(ours, theirs, strict=True)):.3f}"
 
 
+def paper_tree(path: str) -> Path | None:
+    """The paper's unwinder of a file, kept between runs; None where it cannot be made."""
+    with Image.open(path) as image:
+        table = merge(unwind_tables(image))
+        number = image.build_id.hex() if image.build_id else "none"
+        machine = table.machine.elf_machines[0]
+    out = PEERS / "target" / "paper-tree" / f"{number}.so"
+    if out.exists():
+        return out
+    abi = abi_of(table.machine, "paper")
+    made = plan(table, abi)
+    bodies = {body: turn for turn, body in enumerate(made.bodies)}
+    texts = list(made.rules)
+    of_rule = np.zeros(len(table.rules), np.uint32)
+    for rule in np.unique(table.rule).tolist():
+        body = body_of(table.rules[rule], abi)
+        of_rule[rule] = bodies.setdefault(body, len(bodies))
+        texts += [("", 0)] * (len(bodies) - len(texts))
+    # A leaf for each row, whether or not it differs from the one before.
+    whole = replace(made, start=table.start, body=of_rule[table.rule], bodies=tuple(bodies), rules=tuple(texts))
+    about = Information.of(abi, machine, False, whole.base, whole.end, None)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_suffix(".part")
+    command = ["gcc", "-O2", "-fPIC", "-shared", "-x", "c", "-o", str(part), "-"]
+    text = "\n".join(source(whole, about, name=path)) + "\n"
+    if subprocess.run(command, input=text.encode(), capture_output=True, check=False).returncode:
+        return None
+    part.replace(out)
+    return out
+
+
 def forms(path: str, folder: Path, wanted: Collection[str]) -> Iterator[str]:
-    """The names of files that clew makes of one: packed, tree, C and assembler; empty where it does not, or is not wanted to."""
+    """The names of files that are made of one: packed, trees, C and assembler; empty where they are not, or are not wanted."""
     out = folder / "packed"
     if not out.exists():
         with Image.open(path) as image:
             out.write_bytes(packed(merge(unwind_tables(image)), image))
     yield str(out)
+    tree = paper_tree(path) if "paper" in wanted else None
     for name, options in FORMS.items():
+        if name == "c":
+            yield str(tree or "")
         out = folder / f"{name}.so"
         if name in wanted and not out.exists() and has_backend(options[1]):
             command = [sys.executable, "-m", "clew", "compile", *options, "-o", str(out), path]
@@ -137,7 +187,7 @@ def race(
     Args:
         folder: for what is built.
         made: for what clew compiles, which is taken if it is there.
-        wanted: what it compiles: keys of :data:`FORMS`.
+        wanted: what it compiles: keys of :data:`FORMS`; and ``paper``, for the paper's own tree.
 
     Raises:
         Unavailable: the program cannot be built.
@@ -184,13 +234,17 @@ def main() -> None:
     parser.add_argument("--file", default=inputs.libc(), help="the file; this process's libc")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--forms", type=Path, help="a directory with what clew compiles, kept between runs")
+    parser.add_argument(
+        "--paper-tree", action="store_true", help="also the paper's own, which takes many minutes to compile"
+    )
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         made = options.forms or Path(folder)
         made.mkdir(parents=True, exist_ok=True)
         try:
-            outcome = race(options.file, options.rounds, Path(folder), made)
+            wanted = [*FORMS, "paper"] if options.paper_tree else list(FORMS)
+            outcome = race(options.file, options.rounds, Path(folder), made, wanted=wanted)
         except Unavailable as reason:
             sys.exit(f"Without the program that looks up: {reason}")
     print(f"A look-up and a step, {options.file}; processor time, median of {options.rounds}")

@@ -166,7 +166,7 @@ def rules(draw: st.DrawFn, machine: Machine) -> Rule:
 
 
 @pytest.mark.parametrize("name", ["x86-64", "aarch64"])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_step_is_exact(name: str, data: st.DataObject) -> None:
     target = target_of(name)

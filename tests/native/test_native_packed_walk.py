@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from struct import pack
 from typing import Any
 
@@ -158,3 +159,39 @@ def test_samples_outside_of_the_buffer() -> None:
     read_only[8] = bytes(72)
     with pytest.raises(BufferError):
         it.walk(*read_only, 255, 5, 0, 0)
+
+
+def test_a_table_that_may_change_is_refused() -> None:
+    plain = np.ones(9, np.uint8)
+    with pytest.raises(ValueError, match="does not fit"):
+        native.PackedFile(bytearray(X86), plain, NONE, NONE)
+
+
+def _slot(address: int) -> int:
+    """The place of an address in the walker's cache."""
+    return (address ^ address >> 11) & 2047
+
+
+def test_load_may_walk_with_the_same_walker() -> None:
+    rules = int.from_bytes(X86[24 + 8 * 5 + 4 :][:4], "little")
+    start, stack = {16: BASE + 0x1010, 7: STACK, 6: STACK + 8}, pack("<3Q", BASE + 0x1110, 0, BASE + 0x1210)
+    # A pc without a rule, that has the same place in the cache.
+    other = next(at for at in range(BASE + 0x1300, BASE + 0x10000) if _slot(at) == _slot(BASE + 0x1010))
+    given, nested, its = [], [], []
+
+    def load(number: int) -> Any:
+        if not nested:
+            nested.append(0)
+            nested.append(walk(its[0], {**start, 16: other}, stack)[0])
+        given.append(native.PackedFile(X86, np.ones(rules, np.uint8), NONE, NONE))
+        return given[-1]
+
+    its.append(native.PackedWalker(1, 0, load, *(np.array([value], U8) for value in (BASE, BASE + 0x10000, BASE))))
+    whole = (OUTERMOST, [BASE + 0x1010, BASE + 0x1110, BASE + 0x1210])
+    assert walk(its[0], start, stack) == whole
+    assert nested[1] == UNUSUAL
+    assert walk(its[0], {**start, 16: other}, stack)[0] == UNUSUAL
+    assert walk(its[0], start, stack) == whole
+    # Who asked twice keeps one answer, and lets it go in the end.
+    its.clear()
+    assert [sys.getrefcount(given.pop()) for _ in range(len(given))] == [1, 1]

@@ -22,10 +22,12 @@ def test_program_sanitized(name: str, arguments: tuple[str, ...]) -> None:
     assert programs.run([programs.program(name, programs.SANITIZED), *arguments]) == "ok\n"
 
 
+@pytest.mark.slow
 def test_frame_pointers_all_over() -> None:
     assert programs.run([programs.program("agree", ("-fno-omit-frame-pointer",))]) == "ok\n"
 
 
+@pytest.mark.slow
 def test_clang() -> None:
     assert programs.run([programs.program("agree", cc="clang-14")]) == "ok\n"
 

@@ -41,6 +41,7 @@ def standing(tmp_path: Path) -> Iterator[int]:
         process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bench")
 def test_every_engine_finds_the_walker_s_frames(standing: int, tmp_path: Path) -> None:
     import paper_export

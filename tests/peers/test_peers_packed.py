@@ -28,7 +28,9 @@ CROSS = sorted(glob.glob("/usr/aarch64-linux-gnu/lib/lib[cm].so.6") + glob.glob(
 CORRECTED = {"sp", "pc", "return address"}
 
 
-@pytest.mark.parametrize("path", LIBRARIES + CROSS)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[pytest.mark.slow] * ("LLVM" in path)) for path in LIBRARIES + CROSS]
+)
 def test_every_address_of_code(path: str) -> None:
     image = clew.open_image(path)
     table = clew.read_table(image)

@@ -143,13 +143,12 @@ def test_the_source_is_the_same_function(abi: AbiName, deref: bool, tmp_path: Pa
 
 @needs_binutils
 def test_the_source_of_many_bodies(tmp_path: Path) -> None:
-    """Those that differ in the CFA's distance only are one shape; the others have more than 64 KiB here."""
-    rules = [Rule(RegisterPlus(7, 8 * n), ((6, AtCfa(-16 - 8 * (n // 2))), (16, AtCfa(-8))), 16) for n in range(1200)]
+    """Targets that are shifted, as the bodies have more than 64 KiB."""
+    rules = [Rule(RegisterPlus(7, 8 * n), ((6, AtCfa(-16)), (16, AtCfa(-8))), 16) for n in range(1200)]
     what = table_of(X86_64, [(0x1000 + n, 0x1001 + n, each) for n, each in enumerate(rules)])
     made = plan(what, abi_of(X86_64))
     function = assemble(made, information(made, True), deref=True)
-    assert len({shape for shape, _ in function.described}) == 601
-    assert len(function.code.data) > 1 << 16
+    assert function.shift
     (tmp_path / "it.s").write_text("\n".join(function.text()) + "\n")
     subprocess.run(["as", "-o", tmp_path / "it.o", tmp_path / "it.s"], check=True)
     subprocess.run(["ld", "-shared", "-o", tmp_path / "it.so", tmp_path / "it.o"], check=True)

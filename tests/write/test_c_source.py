@@ -87,6 +87,7 @@ def test_the_switch_does_the_same(abi: AbiName, tmp_path: Path) -> None:
     assert mismatches(PAPER, data, addresses, frame_of(X86_64), tmp_path, abi=abi) == []
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("deref", [False, True])
 @pytest.mark.parametrize("abi", ["full", "paper"])

@@ -36,6 +36,11 @@ static void *open_tree(const struct lookup_input *input, const char **reason)
     return open_function(input->tree, "_eh_elf", reason);
 }
 
+static void *open_paper_tree(const struct lookup_input *input, const char **reason)
+{
+    return open_function(input->paper_tree, "_eh_elf", reason);
+}
+
 static void *open_c(const struct lookup_input *input, const char **reason)
 {
     return open_function(input->compiled_c, "clew_unwind", reason);
@@ -68,8 +73,9 @@ LOOKUP_FUNCTIONS(paper, paper_step)
 LOOKUP_FUNCTIONS(full, full_step)
 
 const struct lookup lookups[] = {
-    {.name = "the paper's if/else tree", .open = open_tree, .run = paper_run, .one = paper_one},
-    {.name = "clew C backend", .open = open_c, .run = full_run, .one = full_one},
-    {.name = "clew asm backend", .open = open_assembler, .run = full_run, .one = full_one},
+    {.name = "the paper's if/else tree", .open = open_paper_tree, .run = paper_run, .run_apart = paper_run_apart, .one = paper_one},
+    {.name = "clew's tree in the paper's form", .open = open_tree, .run = paper_run, .run_apart = paper_run_apart, .one = paper_one},
+    {.name = "clew C backend", .open = open_c, .run = full_run, .run_apart = full_run_apart, .one = full_one},
+    {.name = "clew asm backend", .open = open_assembler, .run = full_run, .run_apart = full_run_apart, .one = full_one},
     {0},
 };

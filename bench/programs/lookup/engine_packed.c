@@ -61,6 +61,6 @@ static inline __attribute__((always_inline)) struct lookup_result step(const voi
 LOOKUP_FUNCTIONS(packed, step)
 
 const struct lookup lookups[] = {
-    {.name = "clew packed table", .open = open_table, .run = packed_run, .one = packed_one},
+    {.name = "clew packed table", .open = open_table, .run = packed_run, .run_apart = packed_run_apart, .one = packed_one},
     {0},
 };

@@ -26,6 +26,6 @@ static inline struct lookup_result step(const void *self, const struct lookup_in
 LOOKUP_FUNCTIONS(rows, step)
 
 const struct lookup lookups[] = {
-    {.name = "rows of 16 bytes, branchless search", .open = open_rows, .run = rows_run, .one = rows_one},
+    {.name = "rows of 16 bytes, branchless search", .open = open_rows, .run = rows_run, .run_apart = rows_run_apart, .one = rows_one},
     {0},
 };

@@ -1,6 +1,6 @@
 /* Looks addresses of a file up and makes a step at each, with every engine in turn; see bench/inprocess_lookup.py.
 
-       lookup INPUT ROUNDS PACKED TREE C ASM ENGINE.so…
+       lookup INPUT ROUNDS PACKED TREE PAPER-TREE C ASM ENGINE.so…
 
    INPUT is words of eight bytes: the count of rows and the rows, the count of addresses and the addresses. The names of files that
    there are not are empty.
@@ -8,7 +8,8 @@
    Prints `check NAME DIFFERENCES` (addresses at which the result is not the first engine's), `MODE NAME` and nanoseconds for a step
    in each round, and `without NAME REASON`. Fields are separated by tabs.
 
-   random: all addresses once. some: 2000 of them in random order. few: 64 of them, over and over. */
+   random: all addresses once. some: 2000 of them in random order. few: 64 of them, over and over. The same with -apart behind it:
+   no step waits for the one before. */
 #define _GNU_SOURCE
 #include "lookup.h"
 
@@ -22,15 +23,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_LOOKUPS = 16, MOST_ROUNDS = 101, STEPS = 1 << 17, MEMORY = 1 << 22, MODES = 3 };
+enum { MOST_LOOKUPS = 16, MOST_ROUNDS = 101, STEPS = 1 << 17, MEMORY = 1 << 22, MODES = 3, WAYS = 2 };
 
 static const char *const mode_names[MODES] = {"random", "some", "few"};
+static const char *const way_names[WAYS] = {"", "-apart"};
 static const size_t mode_sizes[MODES] = {0, 2000, 64};
 
 struct entrant {
     const struct lookup *lookup;
     void *self;
-    double rounds[MODES][MOST_ROUNDS];
+    double rounds[WAYS][MOST_ROUNDS];
 };
 
 static struct entrant entrants[MOST_LOOKUPS];
@@ -112,16 +114,17 @@ static void choose(uint64_t *chosen, size_t size, const uint64_t *addresses, siz
 int main(int count, char **words)
 {
     static uint64_t chosen[STEPS];
-    if (count < 8)
-        return fprintf(stderr, "usage: lookup INPUT ROUNDS PACKED TREE C ASM ENGINE.so...\n"), 2;
+    if (count < 9)
+        return fprintf(stderr, "usage: lookup INPUT ROUNDS PACKED TREE PAPER-TREE C ASM ENGINE.so...\n"), 2;
     const uint64_t *file = map(words[1]);
     struct lookup_input input = {
         .row_count = file[0],
         .rows = (const struct lookup_row *)(file + 1),
         .packed = words[3],
         .tree = words[4],
-        .compiled_c = words[5],
-        .compiled_asm = words[6],
+        .paper_tree = words[5],
+        .compiled_c = words[6],
+        .compiled_asm = words[7],
     };
     const uint64_t *addresses = file + 1 + 2 * input.row_count + 1;
     size_t address_count = addresses[-1];
@@ -134,25 +137,26 @@ int main(int count, char **words)
     input.stack = input.low + MEMORY / 2;
     input.addresses = chosen;
     input.count = STEPS;
-    for (int i = 7; i < count; i++)
+    for (int i = 8; i < count; i++)
         enter(words[i], &input);
     check(input, addresses, address_count < 100000 ? address_count : 100000);
     for (int mode = 0; mode < MODES; mode++) {
         choose(chosen, mode_sizes[mode], addresses, address_count);
         for (int round = -1; round < rounds; round++)
-            for (int i = 0; i < entrant_count; i++) {
+            for (int i = 0; i < entrant_count * WAYS; i++) {
                 static volatile uint64_t sink;
+                struct entrant *entrant = &entrants[i / WAYS];
                 int64_t begin = now();
-                sink = entrants[i].lookup->run(entrants[i].self, &input);
+                sink = (i % WAYS ? entrant->lookup->run_apart : entrant->lookup->run)(entrant->self, &input);
                 /* Round -1 is not measured. */
                 if (round >= 0)
-                    entrants[i].rounds[mode][round] = (double)(now() - begin) / STEPS;
+                    entrant->rounds[i % WAYS][round] = (double)(now() - begin) / STEPS;
                 (void)sink;
             }
-        for (int i = 0; i < entrant_count; i++) {
-            printf("%s\t%s", mode_names[mode], entrants[i].lookup->name);
+        for (int i = 0; i < entrant_count * WAYS; i++) {
+            printf("%s%s\t%s", mode_names[mode], way_names[i % WAYS], entrants[i / WAYS].lookup->name);
             for (int round = 0; round < rounds; round++)
-                printf("\t%.3f", entrants[i].rounds[mode][round]);
+                printf("\t%.3f", entrants[i / WAYS].rounds[i % WAYS][round]);
             printf("\n");
         }
     }

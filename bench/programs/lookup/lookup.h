@@ -24,7 +24,7 @@ struct lookup_input {
     const uint64_t *addresses;
     size_t count;
     uint64_t low, high, stack;
-    const char *packed, *tree, *compiled_c, *compiled_asm; /* files that clew made; "" where there is none */
+    const char *packed, *tree, *paper_tree, *compiled_c, *compiled_asm; /* files that clew made; "" where there is none */
 };
 
 /* What a step makes of the registers. */
@@ -39,13 +39,15 @@ struct lookup {
     /* All addresses, one behind the other: each has the return address that came out of the step before added, which is 0, so
        that it cannot begin before that has ended. Returns something of all results. */
     uint64_t (*run)(const void *self, const struct lookup_input *input);
+    /* The same, but that no step waits for another: as when many samples are resolved. */
+    uint64_t (*run_apart)(const void *self, const struct lookup_input *input);
     /* One address. */
     struct lookup_result (*one)(const void *self, const struct lookup_input *input, uint64_t address);
 };
 
 extern const struct lookup lookups[];
 
-/* Defines run and one of an engine by its step, a function that is expanded in both:
+/* Defines run, run_apart and one of an engine by its step, a function that is expanded in all:
    struct lookup_result step(const void *self, const struct lookup_input *input, uint64_t address). */
 #define LOOKUP_FUNCTIONS(name, step)                                                                                             \
     static uint64_t name##_run(const void *self, const struct lookup_input *input)                                              \
@@ -55,6 +57,15 @@ extern const struct lookup lookups[];
             struct lookup_result result = step(self, input, input->addresses[i] + before);                                      \
             before = result.rip;                                                                                                 \
             sum += result.rsp;                                                                                                   \
+        }                                                                                                                        \
+        return sum;                                                                                                              \
+    }                                                                                                                            \
+    static uint64_t name##_run_apart(const void *self, const struct lookup_input *input)                                         \
+    {                                                                                                                            \
+        uint64_t sum = 0;                                                                                                        \
+        for (size_t i = 0; i < input->count; i++) {                                                                              \
+            struct lookup_result result = step(self, input, input->addresses[i]);                                                \
+            sum += result.rsp + result.rip;                                                                                      \
         }                                                                                                                        \
         return sum;                                                                                                              \
     }                                                                                                                            \

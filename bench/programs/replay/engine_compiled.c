@@ -17,21 +17,6 @@ struct clew_frame {
 
 typedef bool clew_deref(void *argument, uintptr_t address, uintptr_t *value);
 typedef int clew_unwind(struct clew_frame *frame, uintptr_t pc, clew_deref *deref, void *argument);
-/* What the assembler's backend has as well: for an address, a function that does what holds there, and what to hand to it in place of
-   the pc. So they may be remembered. */
-struct body {
-    clew_unwind *function;
-    uintptr_t argument;
-};
-
-typedef clew_unwind *clew_unwind_find(uintptr_t pc);
-
-/* What is compiled of a file. */
-struct form {
-    clew_unwind *unwind;
-    clew_unwind_find *find;
-};
-
 struct clew_unwind_information {
     char magic[8];
     uint32_t version;
@@ -43,67 +28,47 @@ struct clew_unwind_information {
 
 enum { CLEW_INTERRUPTED = 1, CLEW_OUTERMOST = -1, CLEW_NO_ROW = -2 };
 
-/* A body that was found, by its address: as rule_cache.h has it, of the same size. */
-struct found {
-    uint64_t address;
-    const struct stretches *owner;
-    struct body body;
-};
-
-enum { CACHE_BITS = 10 };
-
 struct self {
     const struct recording *recording;
     struct stretches **spaces;
-    struct found cache[1 << CACHE_BITS]; /* without an owner, none was found */
 };
 
-/* dlsym gives functions as pointers to data. */
-static void symbol(void *library, const char *name, void *function)
-{
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-}
-
-static const struct form *open_form(const char *path)
+/* A function goes by as a pointer to data, as dlsym gives it. */
+static const void *open_function(const char *path)
 {
     void *library = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     const struct clew_unwind_information *information = library ? dlsym(library, "clew_unwind_information") : NULL;
     if (!information || memcmp(information->magic, "clewcode", 8) || information->version != 1 || information->abi
         || !information->deref || information->registers != REGISTERS)
         return NULL;
-    struct form *form = calloc(1, sizeof *form);
-    symbol(library, "clew_unwind", &form->unwind);
-    symbol(library, "clew_unwind_find", &form->find);
-    return form;
+    return dlsym(library, "clew_unwind");
 }
 
-static void *open_forms(const struct recording *recording, int assembler, const char **reason)
+static void *open_functions(const struct recording *recording, int assembler, const char **reason)
 {
-    const void **forms = calloc(recording->object_count + 1, sizeof *forms);
+    const void **functions = calloc(recording->object_count + 1, sizeof *functions);
     size_t opened = 0;
     for (size_t i = 0; i < recording->object_count; i++) {
         const struct object *object = &recording->objects[i];
-        forms[i] = open_form(assembler ? object->compiled_asm : object->compiled_c);
-        opened += forms[i] != NULL;
+        functions[i] = open_function(assembler ? object->compiled_asm : object->compiled_c);
+        opened += functions[i] != NULL;
     }
     *reason = "nothing is compiled";
     if (!opened)
         return NULL;
-    struct self *self = calloc(1, sizeof *self);
-    self->recording = recording;
-    self->spaces = stretches_of(recording, forms);
+    struct self *self = malloc(sizeof *self);
+    *self = (struct self){recording, stretches_of(recording, functions)};
     return self;
 }
 
 static void *open_c(const struct recording *recording, const char **reason)
 {
-    return open_forms(recording, 0, reason);
+    return open_functions(recording, 0, reason);
 }
 
 static void *open_assembler(const struct recording *recording, const char **reason)
 {
-    return open_forms(recording, 1, reason);
+    return open_functions(recording, 1, reason);
 }
 
 static inline enum stepped stepped_of(int status, const struct clew_frame *frame, uint64_t sp, uint64_t pc, int interrupted)
@@ -122,29 +87,10 @@ static inline __attribute__((always_inline)) enum stepped step(const void *self,
 {
     uint64_t pc = frame->r[RIP], sp = frame->r[RSP], address = pc - !interrupted;
     const struct stretch *stretch = stretch_of(stretches, address);
-    const struct form *form = stretch->form;
-    if (__builtin_expect(!form, 0))
+    if (__builtin_expect(!stretch->form, 0))
         return STEP_NO_ROW;
-    int status = form->unwind(frame, address - stretch->bias, recording_read, (void *)sample);
-    return stepped_of(status, frame, sp, pc, interrupted);
-}
-
-/* The same, but that neither the module nor the body is looked for where the pc is known. */
-static inline __attribute__((always_inline)) enum stepped cached_step(const void *self, const struct sample *sample,
-                                                                      struct stretches *stretches, struct clew_frame *frame,
-                                                                      int interrupted)
-{
-    struct self *me = (struct self *)self;
-    uint64_t pc = frame->r[RIP], sp = frame->r[RSP], address = pc - !interrupted;
-    struct found *found = &me->cache[(address ^ address >> CACHE_BITS) & ((1u << CACHE_BITS) - 1)];
-    if (__builtin_expect(found->address != address || found->owner != stretches, 0)) {
-        const struct stretch *stretch = stretch_of(stretches, address);
-        const struct form *form = stretch->form;
-        if (!form)
-            return STEP_NO_ROW;
-        *found = (struct found){address, stretches, {form->find(address - stretch->bias), address}};
-    }
-    int status = found->body.function(frame, found->body.argument, recording_read, (void *)sample);
+    clew_unwind *function = (clew_unwind *)(uintptr_t)stretch->form;
+    int status = function(frame, address - stretch->bias, recording_read, (void *)sample);
     return stepped_of(status, frame, sp, pc, interrupted);
 }
 
@@ -154,15 +100,8 @@ static int unwind(void *self, const struct sample *sample, uint64_t *pcs, int mo
     return walk(me, step, me->spaces[sample->space - me->recording->spaces], sample, pcs, most, ending);
 }
 
-static int unwind_cached(void *self, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
-{
-    const struct self *me = self;
-    return walk(me, cached_step, me->spaces[sample->space - me->recording->spaces], sample, pcs, most, ending);
-}
-
 const struct engine engines[] = {
     {.name = "clew C backend", .open = open_c, .unwind = unwind},
-    {.name = "clew asm backend", .open = open_assembler, .unwind = unwind_cached},
-    {.name = "clew asm backend, no cache", .open = open_assembler, .unwind = unwind},
+    {.name = "clew asm backend", .open = open_assembler, .unwind = unwind},
     {0},
 };

@@ -29,50 +29,43 @@ static uintptr_t load(uintptr_t address)
     return 0;
 }
 
-/* What is compiled of a file. */
-struct form {
-    eh_elf *unwind;
-};
-
 struct self {
     const struct recording *recording;
     struct stretches **spaces;
 };
 
-static const struct form *open_form(const char *path)
+/* A function goes by as a pointer to data, as dlsym gives it. */
+static const void *open_function(const char *path)
 {
     void *library = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    void *found = library ? dlsym(library, "_eh_elf") : NULL;
-    struct form *form = calloc(1, sizeof *form);
-    memcpy(&form->unwind, &found, sizeof found);
-    return found ? form : NULL;
+    return library ? dlsym(library, "_eh_elf") : NULL;
 }
 
-static void *open_forms(const struct recording *recording, int assembler, const char **reason)
+static void *open_functions(const struct recording *recording, int assembler, const char **reason)
 {
-    const void **forms = calloc(recording->object_count + 1, sizeof *forms);
+    const void **functions = calloc(recording->object_count + 1, sizeof *functions);
     size_t opened = 0;
     for (size_t i = 0; i < recording->object_count; i++) {
         const struct object *object = &recording->objects[i];
-        forms[i] = open_form(assembler ? object->paper_asm : object->paper_c);
-        opened += forms[i] != NULL;
+        functions[i] = open_function(assembler ? object->paper_asm : object->paper_c);
+        opened += functions[i] != NULL;
     }
     *reason = "nothing is compiled";
     if (!opened)
         return NULL;
     struct self *self = malloc(sizeof *self);
-    *self = (struct self){recording, stretches_of(recording, forms)};
+    *self = (struct self){recording, stretches_of(recording, functions)};
     return self;
 }
 
 static void *open_c(const struct recording *recording, const char **reason)
 {
-    return open_forms(recording, 0, reason);
+    return open_functions(recording, 0, reason);
 }
 
 static void *open_assembler(const struct recording *recording, const char **reason)
 {
-    return open_forms(recording, 1, reason);
+    return open_functions(recording, 1, reason);
 }
 
 /* Code without a row is left by the frame pointer, as clew_walk.h has it. */
@@ -101,10 +94,9 @@ static int unwind(void *argument, const struct sample *sample, uint64_t *pcs, in
         uint64_t pc = context.rip, sp = context.rsp, address = pc - (count > 0);
         pcs[count++] = pc;
         const struct stretch *stretch = stretch_of(stretches, address);
-        const struct form *form = stretch->form;
         unwind_context_t caller = {.flags = ERROR};
-        if (__builtin_expect(form != NULL, 1))
-            caller = form->unwind(context, address - stretch->bias, load);
+        if (__builtin_expect(stretch->form != NULL, 1))
+            caller = ((eh_elf *)(uintptr_t)stretch->form)(context, address - stretch->bias, load);
         if (__builtin_expect(caller.flags & ERROR, 0)) {
             /* Nor does it say whether there is no row or no caller. */
             if (recording_outermost(sample->space, address)) {

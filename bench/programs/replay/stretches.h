@@ -15,7 +15,7 @@ struct stretch {
 /* Those of a space, sorted; and the one that the frame before was in, and the one before that: calls tend to go to and fro
    between two. */
 struct stretches {
-    const struct stretch *last, *other;
+    struct stretch last, other;
     size_t count;
     struct stretch each[];
 };
@@ -28,14 +28,13 @@ static inline int is_in(const struct stretch *stretch, uint64_t address)
     return address - stretch->start < stretch->size;
 }
 
-/* The module that an address is in, or no_stretch. */
+/* The module that an address is in, or one without a form. */
 static inline const struct stretch *stretch_of(struct stretches *stretches, uint64_t address)
 {
-    const struct stretch *found = stretches->last;
-    if (__builtin_expect(is_in(found, address), 1))
-        return found;
-    found = stretches->other;
-    if (!is_in(found, address)) {
+    if (__builtin_expect(is_in(&stretches->last, address), 1))
+        return &stretches->last;
+    struct stretch found = stretches->other;
+    if (!is_in(&found, address)) {
         size_t low = 0, high = stretches->count;
         while (low < high) {
             size_t middle = (low + high) / 2;
@@ -44,10 +43,13 @@ static inline const struct stretch *stretch_of(struct stretches *stretches, uint
             else
                 high = middle;
         }
-        found = low && is_in(&stretches->each[low - 1], address) ? &stretches->each[low - 1] : &no_stretch;
+        if (!low || !is_in(&stretches->each[low - 1], address))
+            return &no_stretch;
+        found = stretches->each[low - 1];
     }
     stretches->other = stretches->last;
-    return stretches->last = found;
+    stretches->last = found;
+    return &stretches->last;
 }
 
 /* The stretches of each space, given the forms of the objects by their numbers. */
@@ -57,7 +59,7 @@ static inline struct stretches **stretches_of(const struct recording *recording,
     for (size_t i = 0; i < recording->space_count; i++) {
         const struct space *space = &recording->spaces[i];
         struct stretches *made = malloc(sizeof *made + space->count * sizeof made->each[0]);
-        made->last = made->other = &no_stretch;
+        made->last = made->other = no_stretch;
         made->count = space->count;
         for (size_t k = 0; k < space->count; k++) {
             const struct module *module = &space->modules[k];

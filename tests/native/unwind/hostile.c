@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -76,6 +77,44 @@ static void ended(void) {
     munmap(room, size);
 }
 
+#ifdef __x86_64__
+enum { SP = 7, PC = 16, SP_AT = 40 + 15 * 8, PC_AT = 40 + 16 * 8 };
+#else
+enum { SP = 31, PC = 32, SP_AT = 128 + 184 + 31 * 8, PC_AT = SP_AT + 8 };
+#endif
+static uint64_t trampoline, interrupted[2][512];
+
+/* The signal's own frame: the one whose caller was interrupted. */
+static void keep_frame(int number) {
+    clew_context_t context;
+    clew_cursor_t cursor, before;
+    (void)number;
+    clew_getcontext(&context);
+    CHECK(!clew_local_init(&cursor, &context));
+    do
+        before = cursor;
+    while (clew_step(&cursor) == 1 && !clew_is_interrupted(&cursor));
+    CHECK(clew_is_interrupted(&cursor));
+    trampoline = clew_get_pc(&before);
+    memcpy(interrupted[0], (void *)(uintptr_t)clew_get_sp(&before), 1024);
+}
+
+/* Two signals each of which interrupted the other. */
+static void in_a_circle(void) {
+    signal(SIGUSR1, keep_frame);
+    CHECK(!raise(SIGUSR1) && trampoline);
+    memcpy(interrupted[1], interrupted[0], sizeof interrupted[0]);
+    for (int i = 0; i < 2; i++) {
+        interrupted[i][SP_AT / 8] = (uint64_t)(uintptr_t)interrupted[!i];
+        interrupted[i][PC_AT / 8] = trampoline;
+    }
+    clew_context_t context;
+    clew_getcontext(&context);
+    context.r[SP] = (uint64_t)(uintptr_t)interrupted[0];
+    context.r[PC] = trampoline;
+    CHECK(steps(&context) > 2);
+}
+
 static ucontext_t home, routine;
 static int inside;
 static void **top;
@@ -123,6 +162,7 @@ int main(int count, char **arguments) {
     prepare();
     forged(turns);
     ended();
+    in_a_circle();
     if (count < 3) /* a sanitizer is lost on stacks that it does not know */
         coroutines(40);
     agree();

@@ -1,4 +1,4 @@
-/* Walks in signal handlers: on the same stack, on another one, from an interrupted leaf, out of a handler by longjmp. */
+/* Walks in signal handlers: on the same stack, on another one, on a piece of it, from an interrupted leaf, out of a handler by longjmp. */
 #include "check.h"
 
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void handler(int number, siginfo_t *info, void *ucontext) {
 
 static void install(int flags) {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | flags};
-    CHECK(!sigaction(SIGUSR1, &action, NULL) && !sigaction(SIGPROF, &action, NULL));
+    CHECK(!sigaction(SIGUSR1, &action, NULL) && !sigaction(SIGPROF, &action, NULL) && !sigaction(SIGALRM, &action, NULL));
 }
 
 /* No frame of its own: interrupted, its caller is found by what the stack pointer points to. */
@@ -56,6 +56,32 @@ __attribute__((noinline)) static int deep(int depth) {
     int result = depth ? deep(depth - 1) + 1 : raise(SIGUSR1);
     sink++;
     return result;
+}
+
+__attribute__((noinline)) static int walks(int depth) {
+    void *pcs[MOST];
+    int result = depth ? walks(depth - 1) + 1 : 0;
+    for (int turn = 0; turn < 20 && !depth; turn++) {
+        result += clew_backtrace(pcs, MOST);
+        CHECK(clew_backtrace_end() == CLEW_END_ENTRY);
+    }
+    sink++;
+    return result;
+}
+
+/* A handler's stack in the midst of the one that it interrupts, above the walks that it strikes in. */
+__attribute__((noinline)) static void on_own_stack(int samples) {
+    char room[1 << 16];
+    stack_t other = {.ss_sp = room, .ss_size = sizeof room}, before;
+    CHECK(!sigaltstack(&other, &before));
+    install(SA_ONSTACK);
+    struct itimerval timer = {{0, 200}, {0, 200}}; /* the clock's ticks are finer than those of a thread's own time */
+    CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
+    for (taken = 0; taken < samples;)
+        CHECK(walks(taken * 7 % 60) > 60);
+    timer = (struct itimerval){{0, 0}, {0, 0}};
+    CHECK(!setitimer(ITIMER_REAL, &timer, NULL) && !sigaltstack(&before, NULL));
+    install(0);
 }
 
 /* In the vdso, which is in no file. */
@@ -106,6 +132,7 @@ int main(int count, char **arguments) {
         int frames = clew_backtrace(pcs, MOST);
         CHECK(frames > 1 && frames < 12 && clew_backtrace_end() == CLEW_END_ENTRY);
     }
+    on_own_stack(2000);
     timer = (struct itimerval){{0, 0}, {0, 0}};
     setitimer(ITIMER_PROF, &timer, NULL);
     printf("ok\n");

@@ -23,7 +23,6 @@ from clew.image.elf import (
 )
 from clew.write.assembler.frames import HELPERS, eh_frame, eh_frame_hdr
 from clew.write.assembler.function import Assembled
-from clew.write.compiled.abi import INFORMATION
 
 _PAGE = 0x1000
 _HEADER, _SEGMENT, _SECTION, _SYMBOL = 64, 56, 64, 24
@@ -52,19 +51,15 @@ def shared_object(assembled: Assembled) -> bytes:
 
     The dynamic section is writable, as dynamic linkers relocate it in place.
     """
-    functions = assembled.symbols
-    symbols = (*functions, INFORMATION)
+    symbols = (assembled.symbol, "clew_unwind_information")
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in symbols)
-    dynsym = _Section(".dynsym", SHT_DYNSYM, _ALLOC, bytes(_SYMBOL * (len(symbols) + 1)), link=2, info=1, entry=_SYMBOL)
+    dynsym = _Section(".dynsym", SHT_DYNSYM, _ALLOC, bytes(_SYMBOL * 3), link=2, info=1, entry=_SYMBOL)
     dynstr = _Section(".dynstr", SHT_STRTAB, _ALLOC, strings, alignment=1)
-    # One bucket, which chains all symbols.
-    count = len(symbols) + 1
-    table = pack(f"<{count + 3}I", 1, count, 1, 0, *range(2, count), 0)
+    # One bucket, which chains both symbols.
+    table = pack("<6I", 1, 3, 1, 0, 2, 0)
     hashes = _Section(".hash", SHT_HASH, _ALLOC, table, link=1, entry=4)
     rodata = _Section(".rodata", SHT_PROGBITS, _ALLOC, assembled.data)
-    labels = assembled.code.labels
-    starts = [labels[name] for name in functions]
-    ends = sorted({*starts, labels[HELPERS], len(assembled.code.data)})
+    ends = sorted({0, assembled.code.labels[HELPERS], len(assembled.code.data)})
     # How to undo the frames of the function itself takes as many bytes wherever it is.
     length = len(eh_frame(assembled.code.frames, ends, 0))
     frames = _Section(".eh_frame", SHT_PROGBITS, _ALLOC, bytes(length), alignment=8)
@@ -82,13 +77,12 @@ def shared_object(assembled: Assembled) -> bytes:
     text.data = assembled.code.finish({name: rodata.at + at - text.at for name, at in assembled.places.items()})
     frames.data = eh_frame(assembled.code.frames, ends, text.at - frames.at)
     search.data = eh_frame_hdr(frames.data, ends, frames.at - search.at, text.at - search.at)
-    about = 1, 4, rodata.at + assembled.places[INFORMATION], len(assembled.information.pack())
-    described = [
-        (2, 7, text.at + start, end - start) for start, end in zip(starts, (*starts[1:], len(text.data)), strict=True)
-    ]
     dynsym.data = bytes(_SYMBOL) + b"".join(
-        pack("<IBBHQQ", strings.index(b"\0" + name.encode() + b"\0") + 1, 1 << 4 | kind, 0, index, address, size)
-        for name, (kind, index, address, size) in zip(symbols, (*described, about), strict=True)
+        pack("<IBBHQQ", strings.index(name.encode() + b"\0"), 1 << 4 | kind, 0, index, address, size)
+        for name, kind, index, address, size in (
+            (symbols[0], 2, 7, text.at, len(text.data)),
+            (symbols[1], 1, 4, rodata.at + assembled.places[symbols[1]], len(assembled.information.pack())),
+        )
     )
     entries = (_DT_HASH, hashes.at), (_DT_STRTAB, dynstr.at), (_DT_SYMTAB, dynsym.at), (_DT_STRSZ, len(strings))
     dynamic.data = b"".join(pack("<QQ", *entry) for entry in (*entries, (_DT_SYMENT, _SYMBOL), (0, 0)))

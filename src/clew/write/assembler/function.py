@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.errors import UsageError
-from clew.write.assembler.bodies import RETURN_UNREADABLE, ROOM, SAVED, BodyWriter, depth_of, failed, failed_with
+from clew.write.assembler.bodies import BodyWriter
 from clew.write.assembler.code import Code
 from clew.write.assembler.convention import Convention
 from clew.write.assembler.expression import LOAD, ExpressionWriter
 from clew.write.assembler.frames import HELPERS, REMEMBER, RESTORE, def_cfa, same_value, saved
+from clew.write.assembler.labels import RETURN_UNREADABLE, ROOM, SAVED, depth_of, failed, failed_with
 from clew.write.assembler.look_up import LookUp
 from clew.write.assembler.operands import (
     RAX,
@@ -27,11 +28,7 @@ from clew.write.assembler.pages import pages_of
 from clew.write.compiled.abi import INFORMATION, Information, Outcome
 from clew.write.compiled.planning import NO_ROW, Plan
 
-FIND = "clew_unwind_find"
-"""For callers who remember what they found: ``clew_unwind *clew_unwind_find(uintptr_t pc)`` gives the body of an address as a function
-with the same parameters, which does not look at its pc."""
-
-_ALIGNMENT = 64
+_ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Assembled:
     """A function that is done but for where it lies.
 
     Attributes:
-        symbols: its name, and those of the functions before it, in the order in which they stand in the code.
+        symbol: its name.
         code: its instructions, from its first on.
         data: its tables.
         places: where in the data its labels are.
@@ -49,7 +46,7 @@ class Assembled:
         targets: of each row, the label of its body; the first is that of what is before the first row.
     """
 
-    symbols: tuple[str, ...]
+    symbol: str
     code: Code
     data: bytes
     places: dict[str, int]
@@ -67,14 +64,12 @@ class Assembled:
         """The source, line by line, for GNU's assembler: it makes the same function of it."""
         yield ".intel_syntax noprefix"
         yield ".text"
-        for name in self.symbols:
-            yield f".globl {name}"
-            yield f".type {name}, @function"
+        yield f".globl {self.symbol}"
+        yield f".type {self.symbol}, @function"
         yield "\t.cfi_startproc"
         yield from self.code.text
         yield "\t.cfi_endproc"
-        for name, behind in zip(self.symbols, (*self.symbols[1:], "."), strict=True):
-            yield f".size {name}, {behind}-{name}"
+        yield f".size {self.symbol}, .-{self.symbol}"
         yield ".section .rodata"
         yield ".balign 16"
         ends = sorted({*self.places.values(), len(self.data)})
@@ -138,20 +133,14 @@ def assemble(plan: Plan, information: Information, *, deref: bool = False) -> As
         marks[f"pages_{number}"] = marks["pages"] + segment.place
     code = Code()
     look_up = LookUp(code, tables, marks["targets"] - marks["lows"], shift, size)
-    symbols: tuple[str, ...] = (plan.abi.symbol,)
-    if not convention.paper:
-        symbols = FIND, plan.abi.symbol
-        _begin(code, FIND)
-        code.move(RSI, RDI)
-        look_up.write(returns=True)
-    _begin(code, plan.abi.symbol)
+    code.label(plan.abi.symbol)
     if convention.paper:
         _enter(code, convention)
-    look_up.write(returns=False)
+    look_up.write()
     code.align(_ALIGNMENT)
     code.extend(bodies)
     labels = tuple(f"body_{number}" for number in np.append(0, plan.body).tolist())
-    return Assembled(symbols, code, bytes(data), marks, information, shift, size, labels)
+    return Assembled(plan.abi.symbol, code, bytes(data), marks, information, shift, size, labels)
 
 
 def _target(size: int) -> tuple[int, int]:
@@ -159,15 +148,6 @@ def _target(size: int) -> tuple[int, int]:
     if size < 1 << 16:
         return 0, 2
     return (4, 2) if size < 1 << 20 else (0, 4)
-
-
-def _begin(code: Code, name: str) -> None:
-    """A function, behind the one before."""
-    code.align(_ALIGNMENT)
-    if code.data:
-        code.text += ["\t.cfi_endproc", "\t.cfi_startproc"]
-    code.label(name)
-    code.depth = 8
 
 
 def _enter(code: Code, convention: Convention) -> None:
@@ -205,7 +185,7 @@ def _write_bodies(code: Code, convention: Convention, plan: Plan) -> list[int]:
     # Last, as it is where the bodies begin.
     _endings(writer, "")
     code.label(HELPERS)
-    code.text[-1:] = ["\t.cfi_endproc", "\t.cfi_startproc", code.text[-1]]
+    code.text[-1:] = ["\t.cfi_endproc", code.text[-1], "\t.cfi_startproc"]
     expressions = ExpressionWriter(code, convention)
     if writer.expressions:
         for (expression, with_cfa), name in writer.expressions.items():

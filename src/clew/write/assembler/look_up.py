@@ -18,8 +18,6 @@ class LookUp:
         tables: what is searched.
         targets: how far the targets are behind the lows.
         shift, size: what a target is (:class:`clew.write.assembler.function.Assembled`).
-        returns: whether the look-up being written returns the body's address in rax; else it jumps there.
-        met: bodies that it goes to without a target.
     """
 
     code: Code
@@ -27,31 +25,14 @@ class LookUp:
     targets: int
     shift: int
     size: int
-    returns: bool = False
-    met: set[int] | None = None
 
-    def write(self, returns: bool) -> None:
+    def write(self) -> None:
         """From the address in rsi to its body. rdi, rdx and rcx, which hold parameters, stay."""
-        self.returns = returns
-        self.met = set()
         if self.tables.segments:
             self._segments()
             self._page()
         else:
-            self.code.jump(self._body(0))
-        if returns:
-            for number in sorted(self.met):
-                self.code.label(self._body(number))
-                self.code.address_of(RAX, f"body_{number}")
-                self.code.ret()
-
-    def _label(self, name: str) -> str:
-        return f"{name}_return" if self.returns else name
-
-    def _body(self, number: int) -> str:
-        assert self.met is not None
-        self.met.add(number)
-        return self._label(f"body_{number}")
+            self.code.jump("body_0")
 
     def _segments(self) -> None:
         code, segments = self.code, self.tables.segments
@@ -63,16 +44,16 @@ class LookUp:
             middle = (low + high) // 2
             code.constant(RAX, segments[middle].start)
             code.arithmetic("cmp", RSI, RAX)
-            code.jump_if("ae", self._label(f"from_{middle}"))
+            code.jump_if("ae", f"from_{middle}")
             search(low, middle)
-            code.label(self._label(f"from_{middle}"))
+            code.label(f"from_{middle}")
             search(middle, high)
 
         # Below a single segment there is no row, as behind it: one comparison finds both.
         if segments[0].start and (len(segments) > 1 or segments[0].after):
             code.constant(RAX, segments[0].start)
             code.arithmetic("cmp", RSI, RAX)
-            code.jump_if("b", self._body(0))
+            code.jump_if("b", "body_0")
         search(0, len(segments))
 
     def _segment(self, segment: Segment, number: int, last: bool) -> None:
@@ -84,14 +65,14 @@ class LookUp:
             code.constant(RAX, -segment.start)
             code.arithmetic("add", RAX, RSI)
         code.immediate("cmp", RAX, segment.end - segment.start)
-        code.jump_if("ae", self._body(segment.after))
+        code.jump_if("ae", f"body_{segment.after}")
         code.address_of(R11, f"pages_{number}")
         if not last:
-            code.jump(self._label("in_page"))
+            code.jump("in_page")
 
     def _page(self) -> None:
-        code, label = self.code, self._label
-        code.label(label("in_page"))
+        code = self.code
+        code.label("in_page")
         code.remark("rax: from the start of the segment; r11: its pages")
         code.move32(R10, RAX)
         code.shift("shr", R10, 8, wide=False)
@@ -105,14 +86,14 @@ class LookUp:
         code.raw(b"\xf2\x0f\x70\xc0\x00", "pshuflw xmm0, xmm0, 0")
         code.raw(b"\x66\x0f\x70\xc0\x00", "pshufd xmm0, xmm0, 0")
         code.immediate("cmp", R10, 16, wide=False)
-        code.jump_if("a", label("long_page"))
+        code.jump_if("a", "long_page")
         code.remark("one bit for each row that begins at or before it, and for all that are not the page's")
         code.raw(b"\xf3\x43\x0f\x6f\x0c\x01", "movdqu xmm1, [r9+r8]")
         self._compare()
         code.unary("not", RAX, wide=False)
         code.raw(b"\x44\x0f\xab\xd0", "bts eax, r10d")
         self._first_bit()
-        code.label(label("found"))
+        code.label("found")
         code.arithmetic32("add", RAX, R8)
         target = At(R9, self.targets, RAX, self.size)
         if self.size == 2:
@@ -123,29 +104,26 @@ class LookUp:
             code.shift("shl", RAX, self.shift, wide=False)
         code.address_of(RSI, "bodies")
         code.arithmetic("add", RAX, RSI)
-        if self.returns:
-            code.ret()
-        else:
-            code.jump_to(RAX)
-        code.label(label("long_page"))
+        code.jump_to(RAX)
+        code.label("long_page")
         code.address(RSI, At(R9, 0, R8))
         code.constant(R11, 0)
-        code.label(label("sixteen_more"))
+        code.label("sixteen_more")
         code.raw(b"\xf3\x42\x0f\x6f\x0c\x1e", "movdqu xmm1, [rsi+r11]")
         self._compare()
         code.immediate("cmp", RAX, 0xFFFF, wide=False)
-        code.hop_if("ne", label("not_all"))
+        code.hop_if("ne", "not_all")
         code.immediate("add", R11, 16, wide=False)
         code.arithmetic32("cmp", R11, R10)
-        code.hop_if("b", label("sixteen_more"))
-        code.label(label("not_all"))
+        code.hop_if("b", "sixteen_more")
+        code.label("not_all")
         code.unary("not", RAX, wide=False)
         self._first_bit()
         code.arithmetic32("add", RAX, R11)
         code.remark("rows of the next page do not count")
         code.arithmetic("cmp", RAX, R10)
         code.move_if("a", RAX, R10)
-        code.jump(label("found"))
+        code.jump("found")
 
     def _first_bit(self) -> None:
         """The number of the lowest bit in eax. Machines without tzcnt run it as bsf, which differs for 0 only; there is a bit."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import stat
 import tempfile
 from pathlib import Path
 
-from clew.errors import Error, FormatError
+from clew.errors import Error
 from clew.image import Image
 from clew.read.frames import machine_of, read_table
 from clew.read.packed import PackedTable
@@ -24,14 +25,21 @@ SUFFIX = ".packed"
 
 
 def cache_directory() -> Path:
-    """Where packed tables are kept (XDG Base Directory Specification: ``~/.cache`` unless ``XDG_CACHE_HOME`` is absolute)."""
+    """Where packed tables are kept (XDG Base Directory Specification: ``~/.cache`` unless ``XDG_CACHE_HOME`` is absolute).
+
+    Raises:
+        Error: there is no such place: the user has no home directory, or one that depends on where a program is started.
+    """
     base = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    return home / "clew" / "tables"
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(base):
+        raise Error("there is no place for packed tables: the user has no home directory", hint="set XDG_CACHE_HOME")
+    return Path(base) / "clew" / "tables"
 
 
 def table_path(build_id: bytes, directory: Path | None = None) -> Path:
-    """The file of the table of the file with this build id.
+    """The file of the table of the file with this build id. Raises as :func:`cache_directory` does.
 
     >>> table_path(bytes.fromhex("0123456789"), Path("tables")).as_posix()
     'tables/01/23456789.packed'
@@ -43,16 +51,28 @@ def table_path(build_id: bytes, directory: Path | None = None) -> Path:
 def find(build_id: bytes, directory: Path | None = None, *, check: bool = True) -> PackedTable | None:
     """The table in the cache, mapped; None if it is not there, or is not sound and has to be made anew.
 
+    Nor is one taken that somebody else may have written: a check makes it harmless, not true.
+
     ``check`` as for :class:`clew.read.packed.PackedTable`.
     """
-    path = table_path(build_id, directory)
     try:
-        with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        path = table_path(build_id, directory)
+        # Not to wait for who writes into a pipe.
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(number, "rb"):
+            if not _trusted(os.fstat(number)):
+                return None
+            data = mmap.mmap(number, 0, access=mmap.ACCESS_READ)
         table = PackedTable(memoryview(data), str(path), check=check)
-    except (OSError, ValueError, FormatError):
+    except (OSError, ValueError, Error):
         return None
     return table if table.build_id == build_id[:32] else None
+
+
+def _trusted(status: os.stat_result) -> bool:
+    """Whether a file is one that only this user, or root, can have written."""
+    mine = status.st_uid in (os.geteuid(), 0)
+    return mine and stat.S_ISREG(status.st_mode) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def store(data: bytes, build_id: bytes, directory: Path | None = None) -> Path:
