@@ -94,7 +94,7 @@ bench-inprocess: .make/core .make/peers
 
 # Needs a C compiler only.
 install-lib:
-	python3 src/clew/native/unwind/compile.py --install $(PREFIX) --destdir /$(DESTDIR)
+	python3 src/clew/native/unwind/compile.py --install "$(PREFIX)" --destdir "$(abspath $(or $(DESTDIR),/))"
 
 build: .make/core
 	$(PY) -m pip install -q build

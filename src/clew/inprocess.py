@@ -13,6 +13,12 @@ from clew.errors import DependencyError
 LIBRARY = Path(__file__).parent / "native" / "libclew-unwind.so"
 """The library that :func:`backtrace` calls."""
 
+PRELOAD = LIBRARY.with_name("libclew-preload.so")
+"""For ``LD_PRELOAD``: ``backtrace``, ``unw_backtrace`` and ``_Unwind_Backtrace`` of a program that knows nothing of clew."""
+
+PERF = LIBRARY.with_name("libclew-perf.so")
+"""For ``LD_PRELOAD``: what a perf that is linked with libunwind uses of it (x86-64)."""
+
 _MOST = 1 << 16
 
 

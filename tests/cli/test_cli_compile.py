@@ -113,7 +113,7 @@ def test_where_nothing_can_be_written(
     (tmp_path / "file").touch()
     code, out, error = answer("compile", "--backend", "asm", "-o", str(tmp_path / "file" / "it"), file)
     assert (code, out) == (3, "")
-    assert "cannot be written" in error
+    assert "there is no such directory" in error
 
 
 def test_json(file: str, tmp_path: Path, answer: Answer) -> None:
@@ -187,9 +187,10 @@ def test_options_that_do_not_go_together(arguments: list[str], message: str, fil
     assert message in error
 
 
-def test_the_file_itself_is_kept(file: str, answer: Answer) -> None:
+@pytest.mark.parametrize("more", [(), ("--source",)])
+def test_the_file_itself_is_kept(more: tuple[str, ...], file: str, answer: Answer) -> None:
     before = Path(file).read_bytes()
-    code, _, error = answer("compile", "--backend", "asm", "-o", file, file)
+    code, _, error = answer("compile", "--backend", "asm", *more, "-o", file, file)
     assert code == 2
     assert "would take the place" in error
     assert Path(file).read_bytes() == before
@@ -246,3 +247,31 @@ def test_the_object_has_a_table_of_its_own(file: str, tmp_path: Path, answer: An
         symbol = image.symbols("dynsym").find("clew_unwind")[0]
         start = int(image.symbols("dynsym").value[symbol])
     assert table.lookup(start) is not None
+
+
+def test_a_packed_table_goes_into_the_cache(
+    file: str, answer: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from clew.write.packed.cache import find
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code, said, error = answer("compile", "--backend", "packed", file)
+    assert (code, error) == (0, "")
+    assert said.startswith(f"{tmp_path}/clew/tables/")
+    assert find(BUILD_ID) is not None
+    # Only clew diff reads one.
+    path = said.split(":")[0]
+    code, _, error = answer("table", path)
+    assert code == 3
+    assert "packed table" in error
+    assert "clew diff" in error
+    assert answer("diff", file, path)[0] == 0
+
+
+def test_a_place_that_is_not_there(file: str, answer: Answer, tmp_path: Path) -> None:
+    missing = tmp_path / "no" / "such" / "o.so"
+    code, _, error = answer("compile", "--backend", "asm", "-o", str(missing), file)
+    assert code == 3
+    assert "there is no such directory" in error
+    assert not missing.parent.exists()
+    assert answer("compile", "--backend", "asm", "-o", "-", file)[0] == 2

@@ -32,6 +32,13 @@ def test_a_walked_stack(made: Made, answer: Answer) -> None:
     assert out == head + made.line(0x1004, "leaf+0x4") + made.line(0x102F, "a::b+0xf") + "\n"
 
 
+def test_more_frames_than_there_can_be(made: Made, answer: Answer) -> None:
+    made.sample(0x1004)
+    path = made.write()
+    assert answer("script", path, "--max-stack", str(10**20)) == answer("script", path)
+    assert answer("report", path, "--max-stack", str(10**20)) == answer("report", path)
+
+
 def test_a_stack_whose_copy_was_too_short_has_perfs_mark(made: Made, answer: Answer) -> None:
     made.sample(0x1004, stack=bytes(4))
     _, out, _ = answer("script", made.write(), "-F", "comm,ip,sym,dso")

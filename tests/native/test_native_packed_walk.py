@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import weakref
 from struct import pack
 from typing import Any
 
@@ -195,3 +197,18 @@ def test_load_may_walk_with_the_same_walker() -> None:
     # Who asked twice keeps one answer, and lets it go in the end.
     its.clear()
     assert [sys.getrefcount(given.pop()) for _ in range(len(given))] == [1, 1]
+
+
+def test_a_walker_in_a_circle_is_collected() -> None:
+    class Owner:
+        it: Any
+
+        def load(self, number: int) -> None:
+            return None
+
+    owner = Owner()
+    owner.it = native.PackedWalker(1, 0, owner.load, *(np.array([value], U8) for value in (BASE, BASE + 9, BASE)))
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None

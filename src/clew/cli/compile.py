@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import add_json, add_section, print_json, printable, problems_json, report
 from clew.cli.target import open_target
-from clew.errors import Error, UsageError
+from clew.errors import Error, NotFoundError, UsageError
+from clew.image.elf import ET_REL
 
 if TYPE_CHECKING:
     from clew.image import Image
@@ -25,7 +26,8 @@ the registers of a frame and gives those of its caller.
 
   asm     machine code for x86-64, at once and without a compiler
   c       C, compiled with $CC or cc: a tree of comparisons
-  packed  no code: the table as one piece of memory, smaller than .eh_frame
+  packed  no code: the table as one piece of memory, looked up in place; without -o and --out it
+          goes into the cache, where libclew-unwind and clew's own walkers look for it
 
   clew compile --backend asm --out unwinders /lib/x86_64-linux-gnu/libc.so.6
   clew compile --backend c --source /bin/ls
@@ -60,9 +62,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deref", action="store_true", help="memory is loaded by a function that is passed: for other address spaces"
     )
-    parser.add_argument("--switch", action="store_true", help="with --backend c: a case for each row, not a tree")
+    parser.add_argument(
+        "--switch",
+        action="store_true",
+        help="with --backend c: a case for each row, not a tree, which takes compilers minutes",
+    )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: beside FILE)")
+    where.add_argument(
+        "-o", "--output", metavar="OUT", help="the file to write (default: beside FILE; a packed table: the cache)"
+    )
     where.add_argument("--out", metavar="DIR", help="write DIR/PATH/OF/FILE, with an index by build id")
     parser.add_argument("--source", action="store_true", help="the source instead: on standard output, or to -o OUT")
     add_section(parser)
@@ -75,7 +83,13 @@ def run(options: argparse.Namespace) -> int:
     image = open_target(options.file).image
     from clew.read.frames import read_table
 
-    path = _path(options)
+    if image.type == ET_REL:
+        raise UsageError(
+            "the addresses of an object file mean nothing before it is linked",
+            file=options.file,
+            hint="compile the program or library that it goes into",
+        )
+    path = _path(options, image)
     table = read_table(image, options.section)
     made = _make(options, image, table)
     if path is None:
@@ -108,7 +122,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--source goes with -o OUT, or to standard output")
 
 
-def _path(options: argparse.Namespace) -> Path | None:
+def _path(options: argparse.Namespace, image: Image) -> Path | None:
     """Where to write; None for standard output.
 
     Raises:
@@ -116,13 +130,26 @@ def _path(options: argparse.Namespace) -> Path | None:
     """
     from clew.write.compiled.files import place_of, suffix, writable
 
-    if options.source:
-        return None if options.output in (None, "-") else Path(options.output)
+    if options.source and options.output in (None, "-"):
+        return None
+    if options.output == "-":
+        raise UsageError("only a source goes to standard output", hint="name a file, with -o OUT")
     if options.output is not None:
         path = Path(options.output)
+        if not path.parent.is_dir():
+            raise NotFoundError("there is no such directory", file=str(path.parent), hint="check the path of -o")
         if path.exists() and os.path.samefile(path, options.file):
-            raise UsageError("the object would take the place of the file that it is made of", file=options.output)
+            what = "source" if options.source else "object"
+            raise UsageError(f"the {what} would take the place of the file that it is made of", file=options.output)
         return path
+    if options.backend == "packed" and options.out is None:
+        from clew.write.packed import table_path
+
+        if not image.build_id:
+            raise UsageError(
+                "the cache is by build id, and the file has none", file=options.file, hint="name a file, with -o OUT"
+            )
+        return table_path(image.build_id)
     path = place_of(options.file, options.out, suffix(options.backend, options.abi, options.deref))
     if not writable(path):
         beside = "" if options.out else " beside the file"

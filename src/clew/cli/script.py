@@ -112,7 +112,7 @@ def wanted_samples(options: argparse.Namespace) -> tuple[Wanted, int]:
     first, last = _times(options.time)
     names = frozenset(options.comm.split(",")) if options.comm else frozenset()
     wanted = Wanted(names, _numbers("--pid", options.pid), _numbers("--tid", options.tid), first, last)
-    return wanted, options.max_stack or MOST_FRAMES
+    return wanted, min(options.max_stack or MOST_FRAMES, 0x7FFFFFFF)
 
 
 def _numbers(option: str, text: str | None) -> frozenset[int]:

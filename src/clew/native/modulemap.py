@@ -32,7 +32,7 @@ class ModuleMap:
         # The one that was found last; it is the right one again if no other lies around it.
         self.recent = 0
         self.recent_table = None
-        self.disjoint = len(start) > 0 and not (np.asarray(end)[:-1] > np.asarray(start)[1:]).any()
+        self.disjoint = len(start) > 0 and not (np.asarray(end)[: len(end) - 1] > np.asarray(start)[1:]).any()
         self.tables = [None] * len(start)
         self.asked = zeros(len(start) + 1, "u1")
 

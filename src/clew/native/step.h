@@ -64,7 +64,7 @@ enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH
 /* Takes a register from among `words`, or from where it is if it is not there: without a branch, which would be mispredicted. */
 #define CLEW_TAKE(number)                                                                                            \
     {                                                                                                                \
-        uint64_t there = (uint64_t)(uintptr_t)(words + 8 * (farthest - rule->slot[CLEW_SLOT(number)]));              \
+        uint64_t there = (uint64_t)(uintptr_t)words + 8 * (farthest - rule->slot[CLEW_SLOT(number)]);                \
         uint64_t here = (uint64_t)(uintptr_t)&frame->r[number];                                                      \
         here ^= (here ^ there) & (0 - (uint64_t)(saved >> (number) & 1));                                            \
         __builtin_memcpy(&frame->r[number], (const void *)(uintptr_t)here, 8);                                       \

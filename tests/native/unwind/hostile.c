@@ -4,6 +4,7 @@
  */
 #include "check.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -115,6 +116,41 @@ static void in_a_circle(void) {
     CHECK(steps(&context) > 2);
 }
 
+#ifdef __x86_64__
+/* The frame of this is found by rbp, which then is another one. */
+__attribute__((noinline, optimize("no-omit-frame-pointer"))) static int with_frame_pointer(uint64_t rbp) {
+    void *room[64], **pcs = room;
+    int count;
+    __asm__ volatile("push %%rbp; mov %%rsp, %%r12; sub $128, %%rsp; and $-16, %%rsp; mov %2, %%rbp; mov %1, %%rdi;"
+                     "mov $64, %%esi; call clew_backtrace; mov %%r12, %%rsp; pop %%rbp"
+                     : "=a"(count)
+                     : "r"(pcs), "r"(rbp)
+                     : "rdi", "rsi", "rdx", "rcx", "r8", "r9", "r10", "r11", "r12", "memory", "cc");
+    return count;
+}
+
+/* What lies below a stack without a guard may be read as long as it is there. */
+static void *lose_the_neighbour(void *neighbour) {
+    uint64_t inside = (uint64_t)(uintptr_t)neighbour + 0x8000;
+    CHECK(with_frame_pointer(inside) == 1 && clew_backtrace_end() == CLEW_END_NO_PROGRESS);
+    CHECK(!munmap(neighbour, 0x10000));
+    CHECK(with_frame_pointer(inside) == 1 && clew_backtrace_end() == CLEW_END_UNREADABLE);
+    return NULL;
+}
+
+static void neighbours(void) {
+    char *room = mmap(NULL, 0x50000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(room != MAP_FAILED);
+    memset(room, 1, 0x10000);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    CHECK(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, room + 0x10000, 0x40000));
+    CHECK(!pthread_create(&thread, &attributes, lose_the_neighbour, room) && !pthread_join(thread, NULL));
+}
+#else
+static void neighbours(void) {}
+#endif
+
 static ucontext_t home, routine;
 static int inside;
 static void **top;
@@ -163,8 +199,10 @@ int main(int count, char **arguments) {
     forged(turns);
     ended();
     in_a_circle();
-    if (count < 3) /* a sanitizer is lost on stacks that it does not know */
+    if (count < 3) { /* a sanitizer is lost on stacks that it does not know */
         coroutines(40);
+        neighbours();
+    }
     agree();
     puts("ok");
     return 0;

@@ -30,10 +30,35 @@ static void *work(void *argument) {
     return NULL;
 }
 
+static void *long_work(void *argument) {
+    for (int turn = 0; turn < 200; turn++)
+        work(argument);
+    return NULL;
+}
+
+/* A child that the C library tells nobody of: its threads must not take over what the one that forked walks with. */
+static void untold(void) {
+    int status;
+    deep(1);
+    pid_t child = _Fork();
+    if (!child) {
+        pthread_t workers[3];
+        for (long i = 0; i < 3; i++)
+            CHECK(!pthread_create(&workers[i], NULL, long_work, (void *)i));
+        long_work((void *)9);
+        for (int i = 0; i < 3; i++)
+            pthread_join(workers[i], NULL);
+        _exit(7);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 int main(int count, char **arguments) {
     int threads = count > 1 ? atoi(arguments[1]) : 8, turns = count > 2 ? atoi(arguments[2]) : 6;
     int forks = count < 4; /* a sanitizer's allocator may be locked in a child for good */
     prepare();
+    if (forks) /* as long as no other thread has been */
+        untold();
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     struct itimerval timer = {{0, 1000}, {0, 1000}};
     CHECK(!sigaction(SIGPROF, &action, NULL) && !setitimer(ITIMER_PROF, &timer, NULL));

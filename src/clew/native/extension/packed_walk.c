@@ -118,17 +118,21 @@ static inline int walk(int machine, struct walker *walker, const struct sample *
         }
         uint64_t here = frame.r[pc], lookup = here - (interrupted ? 0 : 1);
         struct clew_known *found = clew_known_place(&walker->cache, lookup);
-        if (found->address != lookup && look_up(walker, lookup, found) < 0) {
-            found->address = ~lookup;
-            return -2;
+        if (found->address != lookup) {
+            /* Who is asked for a module may walk with this walker, and that may need the same place. */
+            struct clew_known fresh = {0};
+            if (look_up(walker, lookup, &fresh) < 0)
+                return -2;
+            *found = fresh;
         }
         if (!found->table)
             return UNUSUAL;
         if (restarted) {
             /* Behind a system call at a function's end the pc is in the next one. */
-            struct clew_known before;
+            struct clew_known before = {0}, now = *found;
             if (look_up(walker, lookup - 1, &before) < 0)
                 return -2;
+            *found = now;
             if (before.table != found->table || before.rule != found->rule)
                 return UNUSUAL;
             restarted = 0;

@@ -52,8 +52,9 @@ static PyObject *file_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     const Py_buffer *held = self->held;
     file->specials = (size_t)held[2].len / 8;
     file->plain = held[1].buf, file->special_start = held[2].buf, file->special_end = held[3].buf;
+    /* What was checked must stay as it is. */
     if ((uintptr_t)held[0].buf % 8 || (uintptr_t)held[2].buf % 8 || (uintptr_t)held[3].buf % 8 ||
-        held[3].len != held[2].len || clew_packed_open(held[0].buf, (size_t)held[0].len, 1, &file->table) ||
+        held[3].len != held[2].len || !held[0].readonly || clew_packed_open(held[0].buf, (size_t)held[0].len, 1, &file->table) ||
         (size_t)held[1].len < file->table.header->rules.count) {
         PyErr_SetString(PyExc_ValueError, "this is no sound packed table, or what belongs to it does not fit");
         Py_DECREF(self);
@@ -71,9 +72,17 @@ struct asking {
 static int ask(struct walker *walker, size_t number) {
     Walker *self = ((struct asking *)walker)->self;
     struct module *asked = &walker->modules[number];
+    if (!self->load) { /* the collector has taken it */
+        PyErr_SetString(PyExc_ReferenceError, "the walker is being collected");
+        return -1;
+    }
     PyObject *given = PyObject_CallFunction(self->load, "n", (Py_ssize_t)number);
     if (!given)
         return -1;
+    if (asked->asked) { /* it was asked for meanwhile, by another thread or by load() itself: the first answer stays */
+        Py_DECREF(given);
+        return 0;
+    }
     if (given == Py_None) {
         Py_DECREF(given);
     } else if (Py_IS_TYPE(given, self->file_type) && ((File *)given)->file.table.header->machine == walker->machine) {
@@ -88,9 +97,22 @@ static int ask(struct walker *walker, size_t number) {
     return 0;
 }
 
+/* load() may know who has the walker: a circle, which the garbage collector finds by this. The files know nobody. */
+static int walker_traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((Walker *)object)->load);
+    return 0;
+}
+
+static int walker_clear(PyObject *object) {
+    Py_CLEAR(((Walker *)object)->load);
+    return 0;
+}
+
 static void walker_dealloc(PyObject *object) {
     Walker *self = (Walker *)object;
     PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
     if (self->walker) {
         for (size_t i = 0; i < self->walker->count; i++)
             Py_XDECREF((PyObject *)self->walker->modules[i].held);
@@ -269,14 +291,17 @@ static PyMethodDef walker_methods[] = {{"walk", walker_walk, METH_VARARGS, walk_
 PyDoc_STRVAR(walker_doc, "PackedWalker(machine, code_mask, load, start, end, bias)\n--\n\n"
                          "Walks samples of one process by the packed tables of its modules; load(number) gives one's.");
 static PyType_Slot walker_slots[] = {{Py_tp_dealloc, walker_dealloc},
+                                     {Py_tp_traverse, walker_traverse},
+                                     {Py_tp_clear, walker_clear},
                                      {Py_tp_new, walker_new},
                                      {Py_tp_methods, walker_methods},
                                      {Py_tp_doc, (void *)walker_doc},
                                      {0, 0}};
-static PyType_Spec walker_spec = {"clew.native.packed_walk.PackedWalker", sizeof(Walker), 0, Py_TPFLAGS_DEFAULT, walker_slots};
+static PyType_Spec walker_spec = {"clew.native.packed_walk.PackedWalker", sizeof(Walker), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                                  walker_slots};
 PyDoc_STRVAR(file_doc, "PackedFile(table, plain, special_start, special_end)\n--\n\n"
                        "A packed table, checked; whether each of its rules may be applied; and intervals of addresses, both ends\n"
-                       "included, whose frames are left to others. ValueError if the table is not sound.");
+                       "included, whose frames are left to others. ValueError if the table is not sound, or may be written to.");
 static PyType_Slot file_slots[] = {{Py_tp_dealloc, file_dealloc}, {Py_tp_new, file_new}, {Py_tp_doc, (void *)file_doc}, {0, 0}};
 static PyType_Spec file_spec = {"clew.native.packed_walk.PackedFile", sizeof(File), 0, Py_TPFLAGS_DEFAULT, file_slots};
 

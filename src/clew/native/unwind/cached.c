@@ -60,7 +60,7 @@ int clew_cached_table(const struct module *module, struct clew_table *table) {
     int saved = errno, answer = -1;
     if (!module->layout.build_id || !name_of(module->layout.build_id, module->layout.build_id_size, name, sizeof name))
         return -1;
-    int file = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int file = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* not to wait for who writes into a pipe */
     if (file < 0) {
         errno = saved;
         return -1;

@@ -7,6 +7,7 @@ and the pkg-config file. ``$CC`` names the compiler.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shlex
 import shutil
@@ -78,6 +79,8 @@ def build(directory: Path, cc: list[str] | None = None, flags: tuple[str, ...] =
             f"the in-process library is for x86-64 and AArch64 Linux, and {cc[0]} compiles for {machine or '?'}"
         )
     directory.mkdir(parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(errno.EACCES, "not writable", str(directory))
     made = []
     for product in (LIBRARY, PRELOAD, *((PERF,) if machine == "x86_64" else ())):
         # A program that uses the old one keeps it.
@@ -119,7 +122,11 @@ def main() -> int:
                 print(made)
         else:
             parser.error("a directory or --install")
-    except (RuntimeError, OSError) as error:
+    except OSError as error:
+        place = f"{error.filename}: {error.strerror}"
+        print(f"compile.py: {place}: name a place that can be written, with PREFIX= or DESTDIR=", file=sys.stderr)
+        return 1
+    except RuntimeError as error:
         print(f"compile.py: {error}", file=sys.stderr)
         return 1
     return 0

@@ -10,7 +10,14 @@ struct cursor {
     struct reach reach;
     const clew_remote_t *remote; /* NULL: this process */
     int interrupted, end;
+    int back; /* how many steps did not go up the stack */
 };
+
+/*
+ * A signal's frame may lie on another stack than what it interrupted, above or below: as many may be in one walk. Words that
+ * say that each of two signals interrupted the other would be followed for ever.
+ */
+#define MOST_BACK 64
 
 _Static_assert(sizeof(struct cursor) <= sizeof(clew_cursor_t), "a cursor has room");
 
@@ -53,6 +60,7 @@ int clew_remote_init(clew_cursor_t *cursor, const clew_remote_t *remote, const c
 
 int clew_step(clew_cursor_t *cursor) {
     struct cursor *at = in(cursor);
+    uint64_t sp = clew_get_sp(cursor);
     int status;
     if (at->end)
         return at->end == CLEW_END_ENTRY || at->end == CLEW_END_NULL_RETURN ? 0 : -1;
@@ -60,6 +68,8 @@ int clew_step(clew_cursor_t *cursor) {
         status = clew_remote_step(at->remote, &at->frame, at->interrupted);
     else
         status = clew_walk_step(&at->frame, &at->reach, at->interrupted);
+    if (status == CLEW_INTERRUPTED && clew_get_sp(cursor) <= sp && ++at->back > MOST_BACK)
+        status = CLEW_NO_PROGRESS;
     if (status >= 0) {
         at->interrupted = status == CLEW_INTERRUPTED;
         return 1;

@@ -26,11 +26,12 @@ static int gone(int owner) {
 
 /* The memory of a thread that is gone, or fresh memory. */
 static struct thread *obtain(int self) {
-    int asked = 0;
+    int asked = 0, process = getpid();
     struct thread *each = atomic_load_explicit(&threads, memory_order_acquire);
     for (; each && asked < ASKED; each = each->next, asked++) {
         int owner = atomic_load_explicit(&each->owner, memory_order_relaxed);
-        if (owner != self && gone(owner) && atomic_compare_exchange_strong(&each->owner, &owner, self))
+        if (each->process == process && owner != self && gone(owner) &&
+            atomic_compare_exchange_strong(&each->owner, &owner, self))
             return each;
     }
     struct thread *fresh =
@@ -41,6 +42,7 @@ static struct thread *obtain(int self) {
     madvise(fresh->cache, CACHE_FIRST * sizeof(struct entry), MADV_POPULATE_WRITE);
 #endif
     atomic_store_explicit(&fresh->owner, self, memory_order_relaxed);
+    fresh->process = process;
     fresh->next = atomic_load_explicit(&threads, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&threads, &fresh->next, fresh, memory_order_release, memory_order_relaxed))
         ;
@@ -94,6 +96,10 @@ void clew_thread_forget(struct thread *thread) {
     thread->count = 0;
 }
 
+int clew_thread_abandoned(const struct thread *thread) {
+    return !clew_readable(thread->busy) || reach_word(thread->busy) != MARK(thread->busy);
+}
+
 /*
  * The thread's own stack is what can be read without a gap from the stack pointer up to its top: below the lowest page of a
  * thread's stack is one that nobody can read, and the main thread's lies far from everything else.
@@ -127,6 +133,8 @@ struct reach clew_thread_reach(struct thread *thread, uint64_t sp) {
 
 /* Only the thread that forked is in the child; its number is another one there. */
 static void in_child(void) {
+    for (struct thread *each = atomic_load_explicit(&threads, memory_order_relaxed); each; each = each->next)
+        each->process = getpid();
     if (current)
         atomic_store_explicit(&current->owner, (int)syscall(SYS_gettid), memory_order_relaxed);
 }

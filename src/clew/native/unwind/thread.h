@@ -48,8 +48,9 @@ struct memo {
 
 struct thread {
     atomic_int owner; /* the kernel's number of its thread */
+    int process;      /* and of the process that this is said in: a child that came by no fork of the C library's may be another */
     struct thread *next;
-    uint64_t busy;    /* the stack pointer of the walk that is under way; 0: none */
+    uint64_t busy;    /* where the walk that is under way has its mark; 0: there is none */
     uint64_t salt;    /* in the high bits: what makes entries of another time fit nothing */
     uint32_t generation, walk, mask, misses, count;
     int end; /* of the last walk */
@@ -74,25 +75,31 @@ void clew_thread_forget(struct thread *thread);
 /* What of the stack around `sp` may be read without asking. */
 struct reach clew_thread_reach(struct thread *thread, uint64_t sp);
 
-/* Keeps what a walk learned of the thread's own stack. */
-static inline void clew_thread_learn(struct thread *thread, const struct reach *reach) {
-    if (reach->low <= thread->low && reach->high >= thread->high && thread->high > thread->low && reach->high <= thread->top) {
-        thread->low = reach->low;
-        thread->high = reach->high;
-    }
-}
+/*
+ * A walk's mark is in its own frame, and stays what it is as long as the walk is under way. Where a handler runs says nothing
+ * of that: its stack may be anywhere, even in a frame of the one that it interrupted.
+ */
+#define MARK(at) ((uint64_t)(uintptr_t)(at) ^ 0xc1e3a55f60f7b2d4ull)
 
 /*
- * Begins a walk. 0 if the thread is in the midst of one that a signal interrupted: its memory must then not be touched.
+ * Whether the walk that was under way is over, since a handler left it by longjmp. As long as nothing else is where its mark
+ * was that cannot be told, and it is not.
  */
-static inline int clew_thread_enter(struct thread *thread, uint64_t sp) {
-    /* A walk that a handler left by longjmp is over: the stack has gone back beyond it. */
+int clew_thread_abandoned(const struct thread *thread);
+
+/*
+ * Begins a walk; `mark` is in the frame of who calls. 0 if the thread is in the midst of one that a signal interrupted: its
+ * memory must then not be touched.
+ */
+static inline int clew_thread_enter(struct thread *thread, volatile uint64_t *mark) {
+    *mark = 0; /* one that was left here before is no longer under way */
     if (__builtin_expect(thread->busy != 0, 0)) {
-        if (!(sp > thread->busy && thread->busy >= thread->low && sp <= thread->top))
+        if (!clew_thread_abandoned(thread))
             return 0;
         clew_thread_forget(thread);
     }
-    thread->busy = sp;
+    *mark = MARK(mark);
+    thread->busy = (uint64_t)(uintptr_t)mark;
     atomic_signal_fence(memory_order_seq_cst);
     uint32_t now = atomic_load_explicit(&clew_generation, memory_order_acquire);
     if (__builtin_expect(thread->generation != now, 0)) {

@@ -149,10 +149,8 @@ static int leave(struct thread *thread, struct state *state, const struct clew_t
     state->sp = frame.r[CFI_SP];
     state->fp = frame.r[FP];
     state->interrupted = state->status == CLEW_INTERRUPTED;
-    if (state->sp < state->reach.low || state->sp >= state->reach.high) { /* a signal had a stack of its own */
-        clew_thread_learn(thread, &state->reach);
+    if (state->sp < state->reach.low || state->sp >= state->reach.high) /* a signal had a stack of its own */
         state->reach = clew_thread_reach(thread, state->sp);
-    }
     return LEFT;
 }
 
@@ -350,7 +348,8 @@ int clew_trace(void **buffer, int size, uint64_t pc, uint64_t sp, uint64_t fp) {
     struct thread *thread = clew_thread();
     if (!thread || size <= 0)
         return size <= 0 ? 0 : -1;
-    if (!clew_thread_enter(thread, sp))
+    volatile uint64_t mark;
+    if (!clew_thread_enter(thread, &mark))
         return -1;
     struct state state = {pc, sp, fp, clew_thread_reach(thread, sp), 0, 0};
     struct memos memos = memos_of(thread);
@@ -384,7 +383,6 @@ int clew_trace(void **buffer, int size, uint64_t pc, uint64_t sp, uint64_t fp) {
         }
     }
     memos_done(thread, &memos, &state);
-    clew_thread_learn(thread, &state.reach);
     thread->end = clew_end_of(state.status);
     clew_thread_leave(thread);
     return result == FULL ? -1 : (int)(at + 1 - buffer);

@@ -94,7 +94,8 @@ const char *clew_end_text(enum clew_end end) {
 struct reach clew_walk_reach(uint64_t sp) {
     struct thread *thread = clew_thread();
     struct reach nothing = {0};
-    if (!thread || !clew_thread_enter(thread, sp))
+    volatile uint64_t mark;
+    if (!thread || !clew_thread_enter(thread, &mark))
         return nothing;
     struct reach reach = clew_thread_reach(thread, sp);
     clew_thread_leave(thread);

@@ -125,8 +125,19 @@ class PackedTable:
         """Rows that are in it, without the padding of pages."""
         return len(self.parts["rows"]) - layout.ROW_PADDING * len(self.parts["pages"])
 
+    def __repr__(self) -> str:
+        rules = len(self.parts["rules"])
+        return (
+            f"<PackedTable {self.target.machine.name}, {self.row_count:,} rows, {rules:,} rules, {self.size:,} bytes>"
+        )
+
+    def lookup(self, address: int) -> Rule | None:
+        """The rule at an address of the file, or None where the table says nothing."""
+        number = self.find(address)
+        return self.rules[number] if number else None
+
     def find(self, address: int) -> int:
-        """The number of the rule at an address; 0 where there is none."""
+        """The number of the rule at an address, an index in :attr:`rules`; 0 where there is none."""
         for segment in self.parts["segments"]:
             offset = address - int(segment["start"])
             if 0 <= offset < int(segment["size"]):

@@ -64,6 +64,8 @@ static int interpret(struct space *space, word_t address, struct remembered *to,
 
 const struct remembered *space_rule(struct space *space, word_t address, void *argument) {
     struct remembered *slot = &space->rules[(address ^ address >> 12) & (SPACE_RULES - 1)];
+    if (!address)
+        return NULL; /* no code, and no place: see space.h */
     if (slot->address == address)
         return slot->status == CFI_OK ? slot : NULL;
     struct proc_info info = {0};
