@@ -275,3 +275,16 @@ def test_a_place_that_is_not_there(file: str, answer: Answer, tmp_path: Path) ->
     assert "there is no such directory" in error
     assert not missing.parent.exists()
     assert answer("compile", "--backend", "asm", "-o", "-", file)[0] == 2
+
+
+def test_a_part_of_a_file_does_not_go_into_the_cache(
+    file: str, tmp_path: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Who finds a table there takes it for all that the file has.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    part = ("compile", "--backend", "packed", "--section", ".eh_frame")
+    code, out, error = answer(*part, file)
+    assert (code, out) == (2, "")
+    assert "the cache" in error
+    assert not (tmp_path / "cache").exists()
+    assert answer(*part, "-o", str(tmp_path / "part"), file)[0] == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sampled_program import BASE, CALLER, CHAIN, COMMON, KERNEL, MARK_USER, Made
+from sampled_program import BASE, CALLER, CHAIN, COMMON, KERNEL, MARK_USER, STACK, Made
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -101,6 +103,7 @@ def test_the_json_contract(made: Made, answer: Answer) -> None:
     assert found["summary"] == {
         "samples": 5,
         "complete": 3,
+        "without_table": 0,
         "lost": 0,
         "outside": 1,
         "chains": 0,
@@ -140,10 +143,87 @@ def test_only_one_event_is_collapsed(tmp_path: Path, answer: Answer) -> None:
     path = made.write()
     code, out, error = answer("report", "--collapsed", path)
     assert (code, out) == (0, "work;a::b;leaf 2\n")
-    assert "samples of other are left out" in error
+    assert "samples of cpu-clock, the first event, are counted" in error
+    assert "other" in error
     assert answer("report", "--collapsed", "--event", "other", path)[1] == "work;a::b;leaf 1\n"
     code, _, error = answer("report", "--collapsed", "--event", "third", path)
     assert (code, "other" in error) == (3, True)
+
+
+def test_the_first_event_is_that_of_the_file_not_of_the_first_sample(tmp_path: Path, answer: Answer) -> None:
+    made = Made(tmp_path, COMMON | 1 << 16)
+    made.data.events[0].ids = [1]
+    made.data.event("other", type=COMMON | 1 << 16, registers=("rsp", "rip"), stack=True, ids=(2,))
+    for event in (1, 1, 0):
+        made.sample(0x1004, event=event)
+    path = made.write()
+    code, out, error = answer("report", "--collapsed", path)
+    assert (code, out) == (0, "work;a::b;leaf 1\n")
+    assert "only samples of cpu-clock, the first event, are counted" in error
+
+
+def test_one_event_in_every_form(tmp_path: Path, answer: Answer) -> None:
+    made = Made(tmp_path, COMMON | 1 << 16)
+    made.data.events[0].ids = [1]
+    made.data.event("other", type=COMMON | 1 << 16, registers=("rsp", "rip"), stack=True, ids=(2,))
+    for event in (0, 0, 1):
+        made.sample(0x1004, event=event)
+    path = made.write()
+    code, out, _ = answer("report", "--event", "other", path)
+    assert (code, "# samples          1" in out, "cpu-clock" in out) == (0, True, False)
+    found = json.loads(answer("report", "--json", "--event", "other", path)[1])
+    assert (found["summary"]["samples"], {each["event"] for each in found["stacks"]}) == (1, {"other"})
+    for form in ("--stdio", "--collapsed", "--json"):
+        code, out, error = answer("report", form, "--event", "third", path)
+        assert (code, out) == (3, "")
+        assert "it has cpu-clock, other" in error
+
+
+@pytest.mark.parametrize("form", ["--collapsed", "--json"])
+@pytest.mark.parametrize("option", [("--limit", "1"), ("--percent-limit", "1"), ("-g",), ("--children",)])
+def test_options_of_the_table_are_refused_elsewhere(
+    made: Made, answer: Answer, form: str, option: tuple[str, ...]
+) -> None:
+    code, out, error = answer("report", form, *option, made.write())
+    assert (code, out) == (2, "")
+    assert "is for the table" in error
+
+
+def frame_pointers(tmp_path: Path) -> Made:
+    """Two stacks that only a frame pointer leads out of, for the table has nothing there; the third is whole by the table."""
+    made = Made(tmp_path)
+    made.data.events.clear()
+    made.data.event("cpu-clock", type=COMMON, registers=("rbp", "rsp", "rip"), stack=True)
+    stack = (STACK + 32).to_bytes(8, "little") + CALLER + bytes(32)
+    for place in (0x1058, 0x1058, 0x1024):
+        made.sample(place, stack, registers={"rip": BASE + place, "rsp": STACK, "rbp": STACK})
+    return made
+
+
+def test_frames_that_were_found_without_a_table_are_counted(tmp_path: Path, answer: Answer) -> None:
+    path = frame_pointers(tmp_path).write()
+    found = json.loads(answer("report", "--json", path)[1])
+    assert found["summary"]["without_table"] == 2
+    line = next(line for line in answer("report", path)[1].splitlines() if line.startswith("# without_table"))
+    assert " ".join(line.split()[2:]) == "2 stacks have frames that were found without an unwind table"
+
+
+def test_the_file_of_a_module_is_gone(tmp_path: Path, answer: Answer) -> None:
+    made = frame_pointers(tmp_path)
+    path = made.write()
+    made.file.unlink()
+    code, out, error = answer("report", "--json", path)
+    assert code == 1
+    [problem] = json.loads(out)["problems"]
+    assert problem["message"].startswith(
+        f"{made.file}: no file of it was found that fits: for the frames of 3 samples in it"
+    )
+    for command, expected in (("report", 1), ("script", 0)):
+        code, _, error = answer(command, path)
+        assert code == expected
+        assert error.count(str(made.file)) == 1
+        assert "frames of 3 samples" in error
+        assert f"`clew doctor {path}`" in error
 
 
 def test_samples_that_only_say_where_they_were(tmp_path: Path, answer: Answer) -> None:
@@ -176,3 +256,12 @@ def test_a_recording_without_samples(tmp_path: Path, answer: Answer, form: str) 
 def test_what_cannot_be_read(tmp_path: Path, answer: Answer) -> None:
     assert answer("report", str(tmp_path / "none"))[0] == 3
     assert answer("report", "a", "-i", "b")[0] == 2
+
+
+def test_no_file_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "clew", "report"]
+    done = subprocess.run(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 3
+    assert "record one: perf record -g COMMAND, or name a file" in done.stderr

@@ -198,7 +198,9 @@ def test_a_field_that_the_samples_do_not_have(tmp_path: Path, answer: Answer) ->
     assert answer("script", path)[1].startswith("work     7     0.000000:       1000 cpu-clock: \n")
 
 
-@pytest.mark.parametrize("options", [("--time", "x"), ("--time", "5"), ("--pid", "x"), ("--max-stack", "0")])
+@pytest.mark.parametrize(
+    "options", [("--time", "x"), ("--time", "5"), ("--time", "2,1"), ("--pid", "x"), ("--max-stack", "0")]
+)
 def test_options_that_make_no_sense(made: Made, answer: Answer, options: tuple[str, str]) -> None:
     assert answer("script", made.write(), *options)[0] == 2
 
@@ -210,6 +212,90 @@ def test_what_cannot_be_read_has_perfs_code(tmp_path: Path, answer: Answer) -> N
     code, out, error = answer("script", "-i", str(other))
     assert (code, out) == (255, "")
     assert error.startswith("clew: error: ")
+
+
+def test_a_directory(tmp_path: Path, answer: Answer) -> None:
+    (tmp_path / "data").write_bytes(b"")
+    code, _, error = answer("script", str(tmp_path))
+    assert code == 255
+    assert "recordings in directories, as of perf record --threads, are not read" in error
+    assert "one of the files" not in error
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "there"),
+    [
+        ("--comm", "bogus", "is work"),
+        ("--pid", "99", "is 7"),
+        ("--tid", "99", "are 7, 8"),
+        ("--tid", "8,99", "are 7, 8"),
+    ],
+)
+def test_what_no_sample_has(made: Made, answer: Answer, option: str, given: str, there: str) -> None:
+    made.data.named(7, "work", tid=8)
+    made.sample(0x1004)
+    made.sample(0x1004, tid=8)
+    code, _, error = answer("script", made.write(), option, given)
+    assert code == 0
+    assert f"no sample is of {option} {given.split(',')[-1]}: there {there}\n" in error
+
+
+def test_no_more_than_eight_are_told(made: Made, answer: Answer) -> None:
+    for tid in range(7, 27):
+        made.sample(0x1004, tid=tid)
+    error = answer("script", made.write(), "--tid", "99")[2]
+    assert error.endswith("there are 7, 8, 9, 10, 11, 12, 13, 14, …\n")
+
+
+def test_a_program_that_stands_for_none(made: Made, answer: Answer) -> None:
+    made.sample(0x1004)
+    path = made.write()
+    assert "nothing of the name 'perf.data' was loaded" in answer("script", path, "--exe", path)[2]
+    assert answer("script", path, "--exe", str(made.file))[2] == ""
+
+
+def test_changes_of_fields_that_begin_with_a_minus(made: Made, answer: Answer) -> None:
+    made.sample(0x1004)
+    path = made.write()
+    expected = answer("script", path, "--fields=-period,-cpu")
+    assert expected[0] == 0
+    assert answer("script", path, "-F", "-period,-cpu") == expected
+    assert answer("script", path, "--fields", "-period,-cpu") == expected
+    assert answer("script", "-F", "--ns", path)[0] == 2
+
+
+@pytest.mark.parametrize("arguments", [[], ["-i", "-"], ["-"]])
+def test_a_recording_on_standard_input(tmp_path: Path, answer: Answer, arguments: list[str]) -> None:
+    made = Made(tmp_path)
+    made.data.pipe = True
+    made.sample(0x1004)
+    path = made.write()
+    command = [sys.executable, "-m", "clew", "script", *arguments]
+    done = subprocess.run(command, input=Path(path).read_bytes(), capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == answer("script", path)[1]
+
+
+def test_what_is_no_recording_on_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "clew", "script", "-i", "-"]
+    done = subprocess.run(command, input=b"nothing", capture_output=True, check=False, timeout=60)
+    assert done.returncode == 255
+    assert done.stderr.startswith(b"clew: error: standard input: this is no perf.data")
+
+
+def test_a_recording_that_was_not_ended(tmp_path: Path, answer: Answer) -> None:
+    made = Made(tmp_path)
+    data = bytearray(made.data.build())
+    begin = int.from_bytes(data[40:48], "little")
+    data[48:56] = bytes(8)
+    made.path.write_bytes(data[:begin])
+    code, _, error = answer("script", str(made.path))
+    assert code == 255
+    assert "the recording was not ended properly" in error
+    made.path.write_bytes(b"")
+    code, _, error = answer("script", str(made.path))
+    assert code == 255
+    assert "the file is empty: perf record did not come to write to it, or was not ended properly" in error
 
 
 def test_a_damaged_recording_is_printed_as_far_as_it_goes(made: Made, answer: Answer) -> None:

@@ -102,7 +102,7 @@ def print_samples(recording: PerfData) -> None:
     for form in (False, True):
         lines = report_lines(counted, "input", Palette(False), children=form, graph=form, limit=20, least=0)
         assert not any("\x1b" in line or "\n" in line for line in lines)
-    assert not any("\n" in line for line in collapsed(counted, 0))
+    assert not any("\n" in line for line in collapsed(counted, (0,)))
 
 
 def _columns(batch: Batch) -> Iterator[tuple[int, int, int]]:

@@ -8,7 +8,7 @@ import pytest
 import unwind_programs as programs
 
 
-@pytest.mark.parametrize("name", ["agree", "signals", "threads", "hostile"])
+@pytest.mark.parametrize("name", ["agree", "signals", "threads", "hostile", "wild_call"])
 def test_program(name: str) -> None:
     assert programs.run([programs.program(name)]) == "ok\n"
 
@@ -32,7 +32,7 @@ def test_clang() -> None:
     assert programs.run([programs.program("agree", cc="clang-14")]) == "ok\n"
 
 
-@pytest.mark.parametrize("name", ["agree", "signals", "hostile"])
+@pytest.mark.parametrize("name", ["agree", "signals", "hostile", "wild_call"])
 @pytest.mark.slow
 def test_aarch64(name: str) -> None:
     assert programs.emulated(name) == "ok\n"

@@ -207,6 +207,7 @@ def test_other_recordings(options: Sequence[str], tmp_path: Path, capfdbinary: p
         ("-F", "ip,sym,dso"),
         ("-F", "comm,time"),
         ("-F", "+pid"),
+        ("-F", "-period"),
         ("--ns",),
         ("-G",),
         ("--max-stack", "3"),

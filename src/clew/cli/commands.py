@@ -56,6 +56,9 @@ class _Command(argparse.ArgumentParser):
             self.description = module.DESCRIPTION
             module.add_arguments(self)
             self.set_defaults(run=module.run)
+        prepared = getattr(module, "prepared", None)
+        if prepared is not None:
+            args = prepared(args)
         found, rest = super().parse_known_args(args, namespace)
         several = getattr(module, "ANYWHERE", None)
         if several is not None:

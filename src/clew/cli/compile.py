@@ -145,6 +145,8 @@ def _path(options: argparse.Namespace, image: Image) -> Path | None:
     if options.backend == "packed" and options.out is None:
         from clew.write.packed import table_path
 
+        if options.section is not None:
+            raise UsageError("the cache holds whole tables, not that of a section", hint="name a file, with -o OUT")
         if not image.build_id:
             raise UsageError(
                 "the cache is by build id, and the file has none", file=options.file, hint="name a file, with -o OUT"

@@ -75,7 +75,12 @@ def complain(error: Error) -> None:
     colours = palette(sys.stderr)
     print(f"clew: {colours.red('error:')} {printable(str(error))}", file=sys.stderr)
     if error.hint:
-        print(f"clew: {colours.cyan('hint:')} {printable(error.hint)}", file=sys.stderr)
+        advise(error.hint)
+
+
+def advise(message: str) -> None:
+    """Prints the next thing to do."""
+    print(f"clew: {palette(sys.stderr).cyan('hint:')} {printable(message)}", file=sys.stderr)
 
 
 def warn(message: str) -> None:

@@ -82,6 +82,7 @@ class Counted:
         places: by number.
         samples: how many there were.
         ends: why those that were walked ended.
+        tableless: how many of those have frames that were found without an unwind table.
         outside: samples that have no stack of a program, such as the kernel's own threads.
         bare: samples that only say where they were.
         chains: samples whose stacks the kernel took, which does not say why they ended.
@@ -92,6 +93,7 @@ class Counted:
     places: list[Place] = field(default_factory=list)
     samples: int = 0
     ends: Counter[End] = field(default_factory=Counter)
+    tableless: int = 0
     outside: int = 0
     chains: int = 0
     bare: int = 0
@@ -136,9 +138,11 @@ class _Counting:
     def add(self, rows: Rows) -> None:
         """Counts some samples."""
         self._place(self._reader.book, self._reader.book.resolve())
+        self._reader.book.count_missing(rows, np.arange(len(rows)))
         counted = self.counted
         threads = self._reader.threads
         places = self._places[rows.numbers]
+        counted.tableless += int(np.count_nonzero(rows.tableless))
         for thread, event, end, alone, first, last, period in zip(
             rows.thread.tolist(),
             rows.event.tolist(),

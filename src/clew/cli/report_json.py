@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from posixpath import basename
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ def report_json(counted: Counted, file: str) -> dict[str, Any]:
     summary = {
         "samples": counted.samples,
         "complete": counted.ends[End.ENTRY],
+        "without_table": counted.tableless,
         "lost": data.lost,
         "outside": counted.outside,
         "chains": counted.chains,
@@ -77,13 +79,13 @@ def _frame(place: Place) -> dict[str, Any]:
     return out
 
 
-def collapsed(counted: Counted, event: int) -> Iterator[str]:
+def collapsed(counted: Counted, events: Iterable[int]) -> Iterator[str]:
     """Lines of ``comm;outermost;...;innermost count``, sorted, as ``stackcollapse-perf.pl`` makes them.
 
     A stack that ended before its outermost frame begins with ``[unknown]``, so that it does not look like a whole one.
     """
     found: Counter[str] = Counter()
-    for key, weight in counted.of_event(event):
+    for key, weight in chain.from_iterable(map(counted.of_event, events)):
         parts = [_plain(place) for place in counted.frames(key)]
         if key.end not in (None, End.ENTRY):
             parts.append(_UNKNOWN)

@@ -162,6 +162,10 @@ def summary_lines(counted: Counted, colours: Palette) -> Iterator[str]:
     if walked:
         share = f"{100 * counted.ends[End.ENTRY] / walked:.2f} %"
         lines.append(("complete", share, "of the stacks that were walked reach the outermost frame"))
+    if counted.tableless:
+        lines.append(
+            ("without_table", f"{counted.tableless:,}", "stacks have frames that were found without an unwind table")
+        )
     if counted.chains:
         lines.append(("chains", f"{counted.chains:,}", "as the kernel took them: it does not say why they ended"))
     if counted.bare:

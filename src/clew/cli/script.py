@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clew.cli.output import complain, report
+from clew.cli.output import complain
 from clew.cli.script_fields import DEFAULT, chosen_fields
+from clew.cli.script_input import name_of_input, opened, tell_problems, tell_unmatched
 from clew.cli.target import add_debug_dir, debug_directories
 from clew.errors import Error, UsageError
 
@@ -30,8 +32,10 @@ and 255 for a file that cannot be read. What was wrong with part of it is told o
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("file", metavar="FILE", nargs="?", default=None, help="what perf record wrote (perf.data)")
-    parser.add_argument("-i", "--input", metavar="FILE", help="the same, as perf takes it")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default=None, help="what perf record wrote (a pipe, or perf.data)"
+    )
+    parser.add_argument("-i", "--input", metavar="FILE", help="the same, as perf takes it; - is standard input")
     parser.add_argument(
         "-F",
         "--fields",
@@ -70,18 +74,26 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(symbols=[])
 
 
+def prepared(arguments: Sequence[str]) -> list[str]:
+    """The arguments as argparse takes them: a list of changes may begin with ``-``, which it takes for an option."""
+    out: list[str] = []
+    for each in arguments:
+        if out and out[-1] in ("-F", "--fields") and each[:1] == "-" and each[1:2].isalpha() and len(each) > 2:
+            out[-1] = f"--fields={each}"
+        else:
+            out.append(each)
+    return out
+
+
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    if options.input is not None and options.file is not None:
-        raise UsageError("name one file")
-    options.target = options.input or options.file or "perf.data"
+    options.target = name_of_input(options)
     wanted, most = wanted_samples(options)
     # What is wrong with them is known before the file is opened.
     chosen_fields(options.fields, ())
     try:
         with opened(options) as data:
             _print(options, data, wanted, most)
-            report(options.target, data.problems)
     except UsageError:
         raise
     except Error as error:
@@ -89,18 +101,6 @@ def run(options: argparse.Namespace) -> int:
         # perf's code for a file that it cannot read.
         return 255
     return 0
-
-
-def opened(options: argparse.Namespace) -> PerfData:
-    """The recording. Raises as :func:`clew.target.open_perf_data`."""
-    from clew.cli.walking import allow_many_files, check_places
-    from clew.target.perfdata import open_perf_data
-
-    check_places(options)
-    allow_many_files()
-    return open_perf_data(
-        options.target, exe=options.exe, sysroot=options.sysroot, debug_dirs=debug_directories(options)
-    )
 
 
 def wanted_samples(options: argparse.Namespace) -> tuple[Wanted, int]:
@@ -111,7 +111,8 @@ def wanted_samples(options: argparse.Namespace) -> tuple[Wanted, int]:
         raise UsageError("--max-stack is a number of at least 1")
     first, last = _times(options.time)
     names = frozenset(options.comm.split(",")) if options.comm else frozenset()
-    wanted = Wanted(names, _numbers("--pid", options.pid), _numbers("--tid", options.tid), first, last)
+    pids, tids = _numbers("--pid", options.pid), _numbers("--tid", options.tid)
+    wanted = Wanted(names, pids, tids, first=first, last=last)
     return wanted, min(options.max_stack or MOST_FRAMES, 0x7FFFFFFF)
 
 
@@ -134,6 +135,8 @@ def _times(text: str | None) -> tuple[int, int]:
         low, high = (_nanoseconds(each) if each else None for each in (first, last))
     except ValueError:
         raise UsageError(f"--time takes START,END in seconds, not {text!r}") from None
+    if high is not None and high < (low or 0):
+        raise UsageError(f"--time ends before it begins: {text!r}")
     return low or 0, highest if high is None else high
 
 
@@ -168,3 +171,6 @@ def _print(options: argparse.Namespace, data: PerfData, wanted: Wanted, most: in
         for piece in writer.write(rows, order):
             out.write(piece)
     out.flush()
+    tell_unmatched(reader)
+    data.problems += book.missing.problems()
+    tell_problems(options.target, book, data)

@@ -13,14 +13,17 @@ import numpy.typing as npt
 
 from clew.cli.output import printable
 from clew.cli.script_kernel import Kernel
+from clew.cli.script_missing import Missing
 from clew.cli.script_symbols import FileSymbols
 from clew.errors import Error
 from clew.native.columns import distinct
 from clew.native.script_frames import ALONE, KERNEL, FrameNumbers
 from clew.symbols.debug_file import find_debug_information
 from clew.symbols.perf_map import PerfMap
+from clew.target.perfdata.modules import is_file
 
 if TYPE_CHECKING:
+    from clew.cli.script_samples import Rows
     from clew.image import Image
     from clew.symbols.debug_places import Places
     from clew.target.perfdata import PerfData
@@ -51,6 +54,7 @@ class Frames:
         symbol: index in ``symbols`` (i8), or -1.
         offset: how far it is behind the symbol's beginning (u8).
         module: index in ``modules`` (i8).
+        missing: number of its file in ``missing`` (i8), or -1 where that was found or there is none.
     """
 
     alone: U8
@@ -60,6 +64,7 @@ class Frames:
     symbol: I64
     offset: U64
     module: I64
+    missing: I64
 
 
 @dataclass(slots=True)
@@ -80,12 +85,14 @@ class _File:
         module: its number.
         moved: whether its frames are shown as offsets in it.
         symbols: None where it has none.
+        missing: its number among the files that were not found, or -1.
         numbers: of its symbols' names, by symbol.
     """
 
     module: int
     moved: bool
     symbols: FileSymbols | PerfMap | None
+    missing: int = -1
     numbers: dict[int, int] = field(default_factory=dict)
 
 
@@ -99,6 +106,7 @@ class FrameBook:
     Attributes:
         numbers: the frames by number.
         symbols, modules: names, as they may be printed.
+        missing: files that were not found.
         age: how often all frames were forgotten.
         full: set by who keeps something of each frame, and has too much of it: frames are then forgotten as soon as may be.
     """
@@ -114,6 +122,7 @@ class FrameBook:
         self._space_of: dict[tuple[int, int], int] = {}
         self._states: U32 = np.zeros(0, np.uint32)
         self._files: dict[tuple[str, bytes | None, int], _File] = {}
+        self.missing = Missing()
         self._kernel: Kernel | None = None
         self._kernel_numbers: dict[int, int] = {}
         self.age = -1
@@ -124,6 +133,8 @@ class FrameBook:
         odd = int.from_bytes(os.urandom(8), "little") | 1
         self.numbers = FrameNumbers(odd, self._data.order == "big")
         self._resolved = 0
+        # For each frame, the number of its file among those that were not found, or -1.
+        self._missing: I64 = np.zeros(0, np.int64)
         self.age += 1
         self.full = False
 
@@ -162,13 +173,26 @@ class FrameBook:
             np.full(count, -1, np.int64),
             np.zeros(count, np.uint64),
             np.zeros(count, np.int64),
+            np.full(count, -1, np.int64),
         )
         for space, which in _kinds(spaces):
             if space == KERNEL:
                 self._in_kernel(found, which)
             elif space > KERNEL:
                 self._in_program(found, which, self._spaces[space - KERNEL - 1])
+        self._missing = np.concatenate([self._missing, found.missing])
         return found
+
+    def count_missing(self, rows: Rows, order: I64) -> None:
+        """Counts which of these samples have frames in files that were not found. Their frames have to be resolved."""
+        if not self.missing:
+            return
+        rows = rows.taken(order)
+        files = self._missing[rows.numbers]
+        samples = np.repeat(np.arange(len(rows)), (rows.last - rows.first).astype(np.int64))
+        kinds = len(self.missing.samples)
+        each = distinct(samples[files >= 0] * kinds + files[files >= 0])
+        self.missing.count(enumerate(np.bincount(each % kinds, minlength=kinds).tolist()))
 
     def _in_kernel(self, found: Frames, which: I64) -> None:
         if self._kernel is None:
@@ -192,6 +216,7 @@ class FrameBook:
             file = self._file(space.state, each)
             inside = which[places]
             found.module[inside] = file.module
+            found.missing[inside] = file.missing
             if file.moved:
                 found.address[inside] += np.uint64((each.offset - each.start) & _HIGHEST)
             if isinstance(file.symbols, FileSymbols):
@@ -250,7 +275,9 @@ class FrameBook:
             return _File(self._module_number(path), False, None)
         module = self._module_number(path) if path else 0
         image = self._data.image(state, mapping)
-        return _File(module, True, None if image is None else self._symbols(image, path))
+        if image is None:
+            return _File(module, True, None, self.missing.add(path) if is_file(mapping) else -1)
+        return _File(module, True, self._symbols(image, path))
 
     def _symbols(self, image: Image, path: str) -> FileSymbols | None:
         try:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clew.native.columns import distinct
 from clew.target.perfdata.attributes import SAMPLE_CALLCHAIN, SAMPLE_PERIOD, SAMPLE_STACK_USER
-from clew.walk.model import End
+from clew.walk.model import End, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,12 @@ NOT_WALKED = 255
 #: ``End.STACK_COPY_END`` in the columns of walks.
 _CUT = tuple(End).index(End.STACK_COPY_END)
 
+_BY_TABLE = frozenset((Trust.CONTEXT, Trust.CFI, Trust.SIGNAL))
+"""How frames are found that are certain."""
+
+_MOST_SHOWN = 9
+"""Names and numbers that are kept of samples that were not wanted: one more than is told."""
+
 
 @dataclass(slots=True)
 class Rows:
@@ -47,6 +53,7 @@ class Rows:
         event: index of its event (u2).
         cpu (i4), time, period (u8): as in :class:`clew.target.perfdata.Batch`.
         end: why its stack ended: an index in :data:`clew.walk.samples.ENDS`, or ``NOT_WALKED`` (u1).
+        tableless: whether its stack has frames that were found without an unwind table (u1).
         alone: whether it has one frame only, where it was, and no call chain (u1).
         first, last: its frames in ``numbers`` (u8).
         numbers: of frames, innermost first (u4).
@@ -59,6 +66,7 @@ class Rows:
     time: U64
     period: U64
     end: U8
+    tableless: U8
     alone: U8
     first: U64
     last: U64
@@ -112,12 +120,14 @@ class Wanted:
 
     Attributes:
         names: of threads. pids, tids: numbers.
+        events: numbers of events.
         first, last: times in nanoseconds.
     """
 
     names: frozenset[str] = frozenset()
     pids: frozenset[int] = frozenset()
     tids: frozenset[int] = frozenset()
+    events: frozenset[int] = frozenset()
     first: int = 0
     last: int = (1 << 64) - 1
 
@@ -155,6 +165,7 @@ class SampleReader:
         self._most = most
         self._marks = marks
         self._numbers: dict[SampledThread, int] = {}
+        self._names, self._pids, self._tids = _Seen(wanted.names), _Seen(wanted.pids), _Seen(wanted.tids)
         self.chained = np.array(
             [chains and bool(each.sample_type & SAMPLE_CALLCHAIN) for each in data.events], np.uint8
         )
@@ -211,11 +222,12 @@ class SampleReader:
                 stacks.pc,
                 stacks.end,
             )
-            exact = _exact(stacks)
+            exact, tableless = _exact(stacks)
             cut = ((stacks.end == _CUT) & walking & self._marks).astype(np.uint8)
         else:
             first = size = np.zeros(len(batch), np.uint32)
             pc, exact = np.zeros(1, np.uint64), np.zeros(1, np.uint8)
+            tableless = np.zeros(len(batch), np.uint8)
             end = np.full(len(batch), NOT_WALKED, np.uint8)
             cut = np.zeros(len(batch), np.uint8)
         begins, numbers, alone = self.book.numbers.samples(
@@ -241,6 +253,7 @@ class SampleReader:
             time=batch.time,
             period=self._period(batch),
             end=end,
+            tableless=tableless,
             alone=alone,
             first=begins[:-1],
             last=begins[1:],
@@ -260,11 +273,15 @@ class SampleReader:
         wanted = self._wanted
         numbers = np.zeros(len(batch), np.uint32)
         chosen = (batch.time >= np.uint64(wanted.first)) & (batch.time <= np.uint64(wanted.last))
+        if wanted.events:
+            chosen &= np.isin(batch.event, sorted(wanted.events))
         codes = batch.pid.astype(np.int64) << 32 | batch.tid.astype(np.int64) & 0xFFFFFFFF
         for code in distinct(codes).tolist():
             which = np.flatnonzero(codes == code)
             pid, tid = code >> 32, (code & 0xFFFFFFFF) - (code << 1 & 1 << 32)
-            if (wanted.pids and pid not in wanted.pids) or (wanted.tids and tid not in wanted.tids):
+            if not chosen[which].any():
+                continue
+            if not (self._pids.fits(pid) and self._tids.fits(tid)):
                 chosen[which] = False
                 continue
             names = self.data.history.threads.get(tid)
@@ -276,11 +293,18 @@ class SampleReader:
                 if name is None:
                     name = "swapper" if tid == 0 else f":{tid}"
                 some = which[periods == period]
-                if wanted.names and name not in wanted.names:
+                if not self._names.fits(name):
                     chosen[some] = False
                 else:
                     numbers[some] = self._number(SampledThread(pid, tid, name))
         return numbers, chosen
+
+    def unmatched(self) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Which names and numbers of those that are wanted no sample had: the option, these, and some that there are."""
+        for option, seen in (("--pid", self._pids), ("--tid", self._tids), ("--comm", self._names)):
+            missing = [str(each) for each in sorted(seen.wanted - seen.found)]
+            if missing:
+                yield option, missing, [str(each) for each in seen.there]
 
     def _period(self, batch: Batch) -> U64:
         """For how many events each sample stands: where it does not say so, what its event was set to."""
@@ -296,12 +320,45 @@ class SampleReader:
         return number
 
 
-def _exact(stacks: SampleStacks) -> U8:
-    """Which of the walked pcs were interrupted, and are shown as they are: of signals' frames, and of what they interrupted."""
+class _Seen:
+    """What samples have, beside what is wanted of it; all fits where nothing is.
+
+    Attributes:
+        wanted: what the user named.
+        found: what of that some sample had.
+        there: what samples have, the first few.
+    """
+
+    def __init__(self, wanted: frozenset[int] | frozenset[str]) -> None:
+        self.wanted = wanted
+        self.found: set[int | str] = set()
+        self.there: list[int | str] = []
+
+    def fits(self, value: int | str) -> bool:
+        """Whether a sample that has this is wanted."""
+        if not self.wanted:
+            return True
+        if len(self.there) < _MOST_SHOWN and value not in self.there:
+            self.there.append(value)
+        if value not in self.wanted:
+            return False
+        self.found.add(value)
+        return True
+
+
+def _exact(stacks: SampleStacks) -> tuple[U8, U8]:
+    """What the stacks of the general walker are: by frame, and by sample.
+
+    The first says which pcs were interrupted, and are shown as they are: of signals' frames, and of what they interrupted. The
+    second says which samples have frames that were found without an unwind table.
+    """
+    tableless = np.zeros(len(stacks), np.uint8)
     exact = np.zeros(max(len(stacks.pc), 1), np.uint8)
     for index, stack in stacks.others.items():
         first = int(stacks.first[index])
         for place, frame in enumerate(stack.frames):
             if frame.pc.lookup == frame.pc.address:
                 exact[first + place] = 1
-    return exact
+            if frame.trust not in _BY_TABLE:
+                tableless[index] = 1
+    return exact, tableless

@@ -55,6 +55,7 @@ class ScriptWriter:
             self._age = book.age
             self._lines.forget()
         self._add_lines()
+        book.count_missing(rows, order)
         book.full = book.full or self._lines.pos > _MOST_LINES
         for thread in self._reader.threads[len(self._heads) :]:
             self._heads.append(self._head(thread, 0))

@@ -432,7 +432,7 @@ static CLEW_INLINE int CLEW_FUNCTION(leave)(int machine, const struct clew_table
     int status = CLEW_FUNCTION(apply)(machine, table, rule, frame, memory);
     if (status < 0)
         return status;
-    if (!frame->r[pc])
+    if (!frame->r[pc] && status != CLEW_INTERRUPTED) /* what called through a null pointer was interrupted there */
         return CLEW_NULL_RETURN;
     if (status == CLEW_INTERRUPTED)
         return frame->r[pc] == old_pc && frame->r[sp] == old_sp ? CLEW_NO_PROGRESS : status;

@@ -138,7 +138,7 @@ static int leave(struct thread *thread, struct state *state, const struct clew_t
     frame.r[CFI_SP] = state->sp;
     frame.r[FP] = state->fp;
     state->status = table ? clew_table_leave(CFI_MACHINE, table, rule, &frame, state->interrupted, &state->reach)
-                          : clew_leave_signal_frame(&frame, &state->reach);
+                          : clew_leave_without_module(&frame, &state->reach, state->interrupted);
     if (state->status == CLEW_UNKNOWN_REGISTER || state->status == CLEW_BAD_RULE)
         return FULL;
     if (state->status < 0)
@@ -346,8 +346,11 @@ static __attribute__((noinline)) void **run(struct thread *thread, struct state 
 
 int clew_trace(void **buffer, int size, uint64_t pc, uint64_t sp, uint64_t fp) {
     struct thread *thread = clew_thread();
-    if (!thread || size <= 0)
+    if (!thread || size <= 0) {
+        if (thread)
+            thread->end = CLEW_END_NONE;
         return size <= 0 ? 0 : -1;
+    }
     volatile uint64_t mark;
     if (!clew_thread_enter(thread, &mark))
         return -1;
@@ -372,9 +375,10 @@ int clew_trace(void **buffer, int size, uint64_t pc, uint64_t sp, uint64_t fp) {
             continue;
         }
         struct state before = state;
-        if (!state.pc)
+        const int null = !state.pc && !state.interrupted;
+        if (null)
             state.status = CLEW_NULL_RETURN;
-        result = state.pc ? slow(thread, &state) : ENDED;
+        result = null ? ENDED : slow(thread, &state);
         if (result == LEFT) {
             *++at = (void *)(uintptr_t)state.pc;
             note(&memos, before.sp, before.pc, before.fp, MEMO_END);

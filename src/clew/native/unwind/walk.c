@@ -44,7 +44,7 @@ int clew_leave_signal_frame(struct clew_frame *frame, struct reach *reach) {
     if (fresh.r[CFI_PC] == frame->r[CFI_PC] && fresh.r[CFI_SP] == frame->r[CFI_SP])
         return CLEW_NO_PROGRESS;
     *frame = fresh;
-    return frame->r[CFI_PC] ? CLEW_INTERRUPTED : CLEW_NULL_RETURN;
+    return CLEW_INTERRUPTED;
 #else
     (void)frame;
     (void)reach;
@@ -52,13 +52,40 @@ int clew_leave_signal_frame(struct clew_frame *frame, struct reach *reach) {
 #endif
 }
 
+int clew_leave_wild_call(struct clew_frame *frame, struct reach *reach) {
+    struct dl_find_object found;
+    uint64_t back, sp = frame->r[CFI_SP];
+#ifdef __aarch64__
+    (void)reach;
+    if (!(frame->known >> 30 & 1))
+        return CLEW_UNKNOWN_REGISTER;
+    back = frame->r[30];
+#else
+    if (!clew_reach_load(reach, sp, 8, &back))
+        return CLEW_UNREADABLE;
+    sp += 8;
+#endif
+    if (_dl_find_object((void *)(uintptr_t)(back - 1), &found))
+        return CLEW_NO_ROW;
+    frame->r[CFI_PC] = back;
+    frame->r[CFI_SP] = sp;
+    return CLEW_CALLED;
+}
+
+int clew_leave_without_module(struct clew_frame *frame, struct reach *reach, int interrupted) {
+    int status = clew_leave_signal_frame(frame, reach);
+    if (status == CLEW_NO_ROW && interrupted)
+        status = clew_leave_wild_call(frame, reach);
+    return status;
+}
+
 int clew_walk_step(struct clew_frame *frame, struct reach *reach, int interrupted) {
     struct dl_find_object found;
     struct resolved to;
     uint64_t address = frame->r[CFI_PC] - (interrupted ? 0 : 1);
     if (_dl_find_object((void *)(uintptr_t)address, &found)) {
-        int status = clew_leave_signal_frame(frame, reach);
-        return status == CLEW_NO_ROW ? WALK_NO_MODULE : status;
+        int status = clew_leave_without_module(frame, reach, interrupted);
+        return status == CLEW_NO_ROW || status == CLEW_UNREADABLE ? WALK_NO_MODULE : status;
     }
     int status = clew_resolve(&found, clew_module(&found), address, &to);
     if (status == CLEW_NO_ROW)

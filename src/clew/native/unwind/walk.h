@@ -35,6 +35,13 @@ int clew_resolve(const struct dl_find_object *found, const struct module *module
  */
 int clew_leave_signal_frame(struct clew_frame *frame, struct reach *reach);
 
+/* The frame of a call through a wild pointer, such as a null one: nothing ran there yet, so the return address is where the call
+ * left it. CLEW_NO_ROW if no module is there. */
+int clew_leave_wild_call(struct clew_frame *frame, struct reach *reach);
+
+/* A frame whose pc is in no module: a signal's, or one that was interrupted behind a wild call. */
+int clew_leave_without_module(struct clew_frame *frame, struct reach *reach, int interrupted);
+
 /* One step: enum clew_status or WALK_NO_MODULE. Async-signal-safe. */
 int clew_walk_step(struct clew_frame *frame, struct reach *reach, int interrupted);
 

@@ -37,6 +37,7 @@ class Header:
         events: what was sampled; in the pipe's form they are added as their records are read.
         begin, end: where the records are in the file.
         reader: has read the features.
+        ended: whether perf came to write the size of the records, and what follows them.
     """
 
     order: ByteOrder
@@ -45,6 +46,7 @@ class Header:
     begin: int
     end: int
     reader: FeatureReader
+    ended: bool = True
 
 
 def read_header(windows: Windows, report: Callable[[Problem], None]) -> Header:
@@ -56,6 +58,13 @@ def read_header(windows: Windows, report: Callable[[Problem], None]) -> Header:
     head = windows.read(0, _FILE_HEADER)
     if head[:8] == b"PERFFILE":
         raise FormatError("this perf.data is of version 1, which ended with Linux 2.6", file=windows.name)
+    if not head:
+        # perf makes the file first, and writes the header when it begins to record.
+        raise FormatError(
+            "the file is empty: perf record did not come to write to it, or was not ended properly",
+            file=windows.name,
+            hint="record again, and stop perf with Ctrl-C or SIGINT, not with SIGKILL",
+        )
     if head[:8] not in MAGIC or len(head) < _PIPE_HEADER:
         raise FormatError("this is no perf.data", file=windows.name, hint="make one with `perf record -g`")
     order: ByteOrder = "little" if MAGIC[head[:8]] == "little" else "big"
@@ -71,8 +80,8 @@ def read_header(windows: Windows, report: Callable[[Problem], None]) -> Header:
     if not events:
         raise FormatError("the file does not say what was sampled", file=windows.name, offset=24)
     end = begin + size
-    ended = size or _ended(windows, order, head[72:104], begin)
-    if not ended and begin < windows.size:
+    ended = bool(size) or _ended(windows, order, head[72:104], begin)
+    if not ended:
         # perf writes the size when it ends; until then it is 0, and no features follow.
         report(Problem("the recording was not ended properly: it does not say how long it is", offset=48, lost=False))
         end = windows.size
@@ -81,7 +90,7 @@ def read_header(windows: Windows, report: Callable[[Problem], None]) -> Header:
         end = windows.size
     if ended:
         _features(windows, order, head[72:104], begin + size, reader, report)
-    return Header(order, False, events, min(begin, end), end, reader)
+    return Header(order, False, events, min(begin, end), end, reader, ended)
 
 
 def _events(

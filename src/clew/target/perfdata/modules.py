@@ -108,7 +108,9 @@ class Files:
                 opener = partial(own_vdso, self._machine, build_id, self._release)
             else:
                 named = self._files.exe
-                main = named is not None and named.rpartition("/")[2] == path.rpartition("/")[2]
+                main = (
+                    named is not None and named.rpartition("/")[2] == path.removesuffix(" (deleted)").rpartition("/")[2]
+                )
                 opener = partial(self._files.open, path, build_id, main=main)
             self._shared[key] = SharedFile(path, build_id, opener)
         return self._shared[key]

@@ -90,6 +90,7 @@ class PerfData:
         if header.pipe:
             read_pipe_head(windows, header, self._report)
         self.order: ByteOrder = header.order
+        self._ended = header.ended
         self.events: list[Event] = header.events
         self.features: Features = header.reader.features
         self._records = Records(windows, header.begin, header.end, header.order, self._report)
@@ -115,6 +116,12 @@ class PerfData:
         machine = machine_of(arch, self.order) if arch is not None else self._machine_of_files()
         if machine is None and arch is not None:
             raise FormatError(f"it was recorded on a machine that is not known: {arch[:40]!r}", file=self.name)
+        if machine is None and not self._ended:
+            raise FormatError(
+                "the recording was not ended properly: of which machine it is does not stand in it",
+                file=self.name,
+                hint="perf writes that when it ends: stop it with Ctrl-C or SIGINT, not with SIGKILL",
+            )
         if machine is None:
             raise FormatError("the file does not say of which machine it is, nor do the files it names", file=self.name)
         return machine
