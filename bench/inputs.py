@@ -28,7 +28,8 @@ def libc() -> str:
     """The C library that this very process runs on."""
     with open("/proc/self/maps") as maps:
         for line in maps:
-            if found := re.search(r"(/\S*/(?:libc[.-]|ld-musl)\S*)$", line):
+            # Mapped to be run: others may be mapped to be read.
+            if " r-xp " in line and (found := re.search(r"(/\S*/(?:libc[.-]|ld-musl)\S*)$", line)):
                 return found[1]
     raise SystemExit("no C library is mapped here: name a file by --file")
 
