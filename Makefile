@@ -8,7 +8,7 @@ NATIVE = $(wildcard src/clew/native/*.py src/clew/native/*.pxd src/clew/native/*
 PEERS_APT = binutils llvm gcc-aarch64-linux-gnu g++-aarch64-linux-gnu gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-powerpc64le-linux-gnu \
 	gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-arm64-cross libc6-dev-i386-cross libc6-dev-s390x-cross libc6-dev-ppc64el-cross \
 	libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user clang lld elfutils libdw-dev gdb linux-perf musl-tools sqlite3 \
-	dwz debuginfod libc6-dbg libunwind-dev rt-tests
+	dwz debuginfod libc6-dbg libunwind-dev rt-tests libgoogle-perftools4 libjemalloc2
 # How long each fuzz test of `make fuzz` and `make test-all` may run, in seconds.
 FUZZ_SECONDS = 60
 # Where `make install-lib` installs to.
