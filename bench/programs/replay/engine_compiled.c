@@ -3,6 +3,7 @@
 #include "recording.h"
 
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,6 @@ struct clew_unwind_information {
 
 enum { CLEW_INTERRUPTED = 1, CLEW_OUTERMOST = -1, CLEW_NO_ROW = -2 };
 
-struct self {
-    const struct recording *recording;
-    struct stretches **spaces;
-};
-
-/* A function goes by as a pointer to data, as dlsym gives it. */
 static const void *open_function(const char *path)
 {
     void *library = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -44,31 +39,14 @@ static const void *open_function(const char *path)
     return dlsym(library, "clew_unwind");
 }
 
-static void *open_functions(const struct recording *recording, int assembler, const char **reason)
-{
-    const void **functions = calloc(recording->object_count + 1, sizeof *functions);
-    size_t opened = 0;
-    for (size_t i = 0; i < recording->object_count; i++) {
-        const struct object *object = &recording->objects[i];
-        functions[i] = open_function(assembler ? object->compiled_asm : object->compiled_c);
-        opened += functions[i] != NULL;
-    }
-    *reason = "nothing is compiled";
-    if (!opened)
-        return NULL;
-    struct self *self = malloc(sizeof *self);
-    *self = (struct self){recording, stretches_of(recording, functions)};
-    return self;
-}
-
 static void *open_c(const struct recording *recording, const char **reason)
 {
-    return open_functions(recording, 0, reason);
+    return open_compiled(recording, offsetof(struct object, compiled_c), open_function, reason);
 }
 
 static void *open_assembler(const struct recording *recording, const char **reason)
 {
-    return open_functions(recording, 1, reason);
+    return open_compiled(recording, offsetof(struct object, compiled_asm), open_function, reason);
 }
 
 static inline enum stepped stepped_of(int status, const struct clew_frame *frame, uint64_t sp, uint64_t pc, int interrupted)
@@ -96,8 +74,7 @@ static inline __attribute__((always_inline)) enum stepped step(const void *self,
 
 static int unwind(void *self, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
 {
-    const struct self *me = self;
-    return walk(me, step, me->spaces[sample->space - me->recording->spaces], sample, pcs, most, ending);
+    return walk(self, step, compiled_for(self, sample), sample, pcs, most, ending);
 }
 
 const struct engine engines[] = {

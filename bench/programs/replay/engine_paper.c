@@ -4,6 +4,7 @@
 #include "stretches.h"
 
 #include <dlfcn.h>
+#include <stddef.h>
 #include <string.h>
 
 /* As in the sources that clew writes. */
@@ -29,43 +30,20 @@ static uintptr_t load(uintptr_t address)
     return 0;
 }
 
-struct self {
-    const struct recording *recording;
-    struct stretches **spaces;
-};
-
-/* A function goes by as a pointer to data, as dlsym gives it. */
 static const void *open_function(const char *path)
 {
     void *library = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     return library ? dlsym(library, "_eh_elf") : NULL;
 }
 
-static void *open_functions(const struct recording *recording, int assembler, const char **reason)
-{
-    const void **functions = calloc(recording->object_count + 1, sizeof *functions);
-    size_t opened = 0;
-    for (size_t i = 0; i < recording->object_count; i++) {
-        const struct object *object = &recording->objects[i];
-        functions[i] = open_function(assembler ? object->paper_asm : object->paper_c);
-        opened += functions[i] != NULL;
-    }
-    *reason = "nothing is compiled";
-    if (!opened)
-        return NULL;
-    struct self *self = malloc(sizeof *self);
-    *self = (struct self){recording, stretches_of(recording, functions)};
-    return self;
-}
-
 static void *open_c(const struct recording *recording, const char **reason)
 {
-    return open_functions(recording, 0, reason);
+    return open_compiled(recording, offsetof(struct object, paper_c), open_function, reason);
 }
 
 static void *open_assembler(const struct recording *recording, const char **reason)
 {
-    return open_functions(recording, 1, reason);
+    return open_compiled(recording, offsetof(struct object, paper_asm), open_function, reason);
 }
 
 /* Code without a row is left by the frame pointer, as clew_walk.h has it. */
@@ -81,8 +59,7 @@ static int step_by_frame_pointer(unwind_context_t *context, const struct sample 
 
 static int unwind(void *argument, const struct sample *sample, uint64_t *pcs, int most, enum ending *ending)
 {
-    const struct self *self = argument;
-    struct stretches *stretches = self->spaces[sample->space - self->recording->spaces];
+    struct stretches *stretches = compiled_for(argument, sample);
     const uint64_t *registers = sample->registers;
     unwind_context_t context = {ALL_KNOWN, registers[RIP], registers[RSP], registers[RBP], registers[RBX]};
     int count = 0;

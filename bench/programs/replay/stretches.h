@@ -71,4 +71,34 @@ static inline struct stretches **stretches_of(const struct recording *recording,
     return spaces;
 }
 
+/* A recording's functions that clew compiled, by space. */
+struct compiled {
+    const struct recording *recording;
+    struct stretches **spaces;
+};
+
+static inline struct stretches *compiled_for(const struct compiled *compiled, const struct sample *sample)
+{
+    return compiled->spaces[sample->space - compiled->recording->spaces];
+}
+
+/* Opens what clew compiled of each object: the path that stands at an offset in struct object, by the engine's `open`, which
+   gives the function as a pointer to data, as dlsym does. */
+static inline void *open_compiled(const struct recording *recording, size_t path_at, const void *(*open)(const char *path),
+                                  const char **reason)
+{
+    const void **functions = calloc(recording->object_count + 1, sizeof *functions);
+    size_t opened = 0;
+    for (size_t i = 0; i < recording->object_count; i++) {
+        functions[i] = open(*(const char *const *)((const char *)&recording->objects[i] + path_at));
+        opened += functions[i] != NULL;
+    }
+    *reason = "nothing is compiled";
+    if (!opened)
+        return NULL;
+    struct compiled *compiled = malloc(sizeof *compiled);
+    *compiled = (struct compiled){recording, stretches_of(recording, functions)};
+    return compiled;
+}
+
 #endif

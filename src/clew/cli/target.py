@@ -55,7 +55,9 @@ def open_target(file: str, pid: int | None = None) -> Target:
         except NotFoundError:
             raise missing_file(file) from None
         except FormatError:
-            if not _is_packed(file):
+            from clew.read.packed import names_packed
+
+            if not names_packed(file):
                 raise
             hint = "clew diff FILE TABLE compares one with the file that it is of"
             raise FormatError("this is a packed table, not an ELF file", file=file, hint=hint) from None
@@ -72,15 +74,6 @@ def open_target(file: str, pid: int | None = None) -> Target:
         if len(matches) > 1:
             raise UsageError(f"process {pid} has several modules {file!r}", hint=f"name one of {', '.join(matches)}")
         return _of_module(by_path[matches[0]])
-
-
-def _is_packed(path: str) -> bool:
-    """Whether a file begins as a packed table does (clew.read.packed.layout.MAGIC)."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(8) == b"clw-pack"
-    except OSError:
-        return False
 
 
 def missing_file(path: str) -> NotFoundError:

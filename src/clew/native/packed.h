@@ -129,10 +129,23 @@ struct clew_rule {
     uint8_t slot[16];
 };
 
+/* How many registers a machine's frames have, and which of them are the stack pointer, the pc and the link register. */
+#define CLEW_REGISTERS_OF(machine) ((machine) == CLEW_AARCH64 ? 33u : 17u)
+enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH64_SP = 31, CLEW_AARCH64_PC = 32 };
+
+#define CLEW_SP(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_SP : CLEW_X86_64_SP)
+#define CLEW_PC(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_PC : CLEW_X86_64_PC)
+
+/* The registers that a rule's `saved` may name: those that a function has to preserve, and the return address. */
+#define CLEW_SAVED(machine) ((machine) == CLEW_AARCH64 ? 0x7ff80000u /* x19-x30 */ : 0x1f048u /* rbx rbp r12-r15 rip */)
+
 #define CLEW_CFA_KIND(rule) ((rule)->cfa >> 6)
 #define CLEW_CFA_FROM(rule) ((rule)->cfa & 63)
 /* x86-64: 0 to 15 are themselves and rip, number 16, has the place of rax, which nobody saves with it. AArch64: x19 to x30. */
 #define CLEW_SLOT(register) ((register) & 15)
+#define CLEW_FIRST_CELL(rule)                                                                                        \
+    ((uint32_t)(rule)->slot[0] | (uint32_t)(rule)->slot[1] << 8 | (uint32_t)(rule)->slot[2] << 16 |                  \
+     (uint32_t)(rule)->slot[3] << 24)
 
 enum clew_cell_kind {
     CLEW_CELL_AT_CFA = 1,        /* the word at CFA + value */

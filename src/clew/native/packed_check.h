@@ -107,8 +107,8 @@ static int clew_pages_sound(const struct clew_packed_header *h, const struct cle
 }
 
 static int clew_rules_sound(const struct clew_packed_header *h, const struct clew_table *t) {
-    uint32_t registers = h->machine == CLEW_AARCH64 ? 33 : 17, escaped = 0;
-    uint32_t possible = h->machine == CLEW_AARCH64 ? 0x7ff80000u : 0x1f048u, sp = h->machine == CLEW_AARCH64 ? 31 : 7;
+    const uint32_t registers = CLEW_REGISTERS_OF(h->machine), possible = CLEW_SAVED(h->machine), sp = CLEW_SP(h->machine);
+    uint32_t escaped = 0;
     for (uint32_t r = 0; r < h->rows.count; r++) {
         uint32_t rule = CLEW_ROW_RULE(t->rows[r]);
         if (rule >= h->rules.count && rule != CLEW_RULE_ESCAPED)
@@ -134,7 +134,7 @@ static int clew_rules_sound(const struct clew_packed_header *h, const struct cle
             if (rule->saved >> number & 1 && rule->slot[CLEW_SLOT(number)] > rule->slot[CLEW_SLOT(sp)])
                 return CLEW_PACKED_RULE_BAD;
         if (with_cells) {
-            uint32_t first = rule->slot[0] | rule->slot[1] << 8 | rule->slot[2] << 16 | (uint32_t)rule->slot[3] << 24;
+            uint32_t first = CLEW_FIRST_CELL(rule);
             uint32_t count = rule->slot[4];
             if (!count || count > CLEW_CELLS_MOST || first > h->cells.count || count > h->cells.count - first ||
                 (t->cells[first].reg == CLEW_CELL_OF_CFA) != (kind == CLEW_CFA_EXPRESSION))

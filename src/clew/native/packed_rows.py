@@ -10,7 +10,7 @@ else:
 
 from clew.native.columns import empty
 
-PAGE_BITS, BUCKET_BITS, PADDING = 16, 8, 8
+PAGE_BITS, BUCKET_BITS, ROW_PADDING = 16, 8, 8
 """As CLEW_PAGE_BITS, CLEW_BUCKET_BITS and CLEW_ROW_PADDING of packed.h."""
 PAGE_BUCKETS = 1 << PAGE_BITS - BUCKET_BITS
 
@@ -57,7 +57,7 @@ class RowPacker:
         self.start, self.rule, self.number = columns
         self.page = empty(pages, "u4")
         self.bucket = empty((PAGE_BUCKETS + 1) * pages, "u2")
-        self.row = empty(rows + (1 + PADDING) * pages, "u4")
+        self.row = empty(rows + (1 + ROW_PADDING) * pages, "u4")
         # Pairs of a row's number and its rule's, where that does not fit the row.
         self.escape = []
         self.page_count = self.bucket_count = self.row_count = 0

@@ -5,7 +5,8 @@ import numpy.typing as npt
 
 PAGE_BITS: int
 BUCKET_BITS: int
-PADDING: int
+ROW_PADDING: int
+PAGE_BUCKETS: int
 
 def pages_of(size: int) -> int: ...
 def tally(rule: npt.NDArray[np.uint32], first: int, last: int, count: npt.NDArray[np.uint64]) -> None: ...

@@ -18,48 +18,21 @@
 #ifndef CLEW_STEP_H
 #define CLEW_STEP_H
 
-#include "packed.h"
+#include "frame.h"
 
 #define CLEW_INLINE inline __attribute__((always_inline, unused))
 #ifndef CLEW_OUTLINE
 #define CLEW_OUTLINE __attribute__((noinline, unused))
 #endif
 
-/* How many registers a frame has room for: x86-64 needs 17, AArch64 33. */
-#ifndef CLEW_REGISTERS
-#define CLEW_REGISTERS 33
-#endif
-
-enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH64_SP = 31, CLEW_AARCH64_PC = 32 };
-
-#define CLEW_SP(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_SP : CLEW_X86_64_SP)
-#define CLEW_PC(machine) ((machine) == CLEW_AARCH64 ? CLEW_AARCH64_PC : CLEW_X86_64_PC)
-#define CLEW_BIT(number) ((uint64_t)1 << (number))
 #define CLEW_LESS(a, b) ((a) < (b) ? (a) : (b))
 /* Keeps the compiler from making one long chain of comparisons that stand side by side. */
 #define CLEW_APART(value) __asm__("" : "+r"(value))
-
-/* The registers that a rule's `saved` may name: those that a function has to preserve, and the return address. */
-#define CLEW_SAVED(machine) ((machine) == CLEW_AARCH64 ? 0x7ff80000u /* x19-x30 */ : 0x1f048u /* rbx rbp r12-r15 rip */)
 
 /* The bits of a code pointer that may be an authentication code (Linux, 48-bit addresses); bit 55 says what they were. */
 #ifndef CLEW_CODE_MASK
 #define CLEW_CODE_MASK 0x007f000000000000ull
 #endif
-
-/* Does something for each of these, but not for the return address. */
-#define CLEW_EACH_OF_X86_64(DO) DO(3) DO(6) DO(12) DO(13) DO(14) DO(15)
-#if CLEW_REGISTERS > 29
-#define CLEW_EACH_OF_AARCH64(DO) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25) DO(26) DO(27) DO(28) DO(29)
-#else
-#define CLEW_EACH_OF_AARCH64(DO)
-#endif
-#define CLEW_EACH_SAVED(machine, DO)                                                                                 \
-    if ((machine) == CLEW_AARCH64) {                                                                                 \
-        CLEW_EACH_OF_AARCH64(DO)                                                                                     \
-    } else {                                                                                                         \
-        CLEW_EACH_OF_X86_64(DO)                                                                                      \
-    }
 
 /* Takes a register from among `words`, or from where it is if it is not there: without a branch, which would be mispredicted. */
 #define CLEW_TAKE(number)                                                                                            \
@@ -75,25 +48,6 @@ enum { CLEW_X86_64_SP = 7, CLEW_X86_64_PC = 16, CLEW_AARCH64_LR = 30, CLEW_AARCH
     if (saved >> (number) & 1 &&                                                                                     \
         CLEW_LOAD(memory, cfa - 8 * ((uint64_t)rule->base + rule->slot[CLEW_SLOT(number)]), 8, &frame->r[number]))   \
         known |= CLEW_BIT(number);
-
-/* The registers of a frame, by DWARF number; bit i of `known` says whether r[i] is known. The pc always is. */
-struct clew_frame {
-    uint64_t known;
-    uint64_t r[CLEW_REGISTERS];
-};
-
-/* What a step says. Negative: why there is no caller. */
-enum clew_status {
-    CLEW_CALLED = 0,             /* the frame is now its caller's, whose pc is a return address */
-    CLEW_INTERRUPTED = 1,        /* as well, but the caller was interrupted: its pc is looked up as it is */
-    CLEW_OUTERMOST = -1,         /* there is no caller: the return address is undefined */
-    CLEW_NO_ROW = -2,            /* the table says nothing of this address */
-    CLEW_UNKNOWN_REGISTER = -3,  /* a register is needed that is not known */
-    CLEW_UNREADABLE = -4,        /* memory is needed that cannot be read */
-    CLEW_BAD_RULE = -5,          /* the rule cannot be computed */
-    CLEW_NO_PROGRESS = -6,       /* the caller would be the frame itself, or lie below it */
-    CLEW_NULL_RETURN = -7,       /* the return address is 0 */
-};
 
 /* What an evaluation needs: in one place, since the kernel's functions take five arguments at most. */
 struct clew_place {
@@ -252,10 +206,6 @@ static CLEW_INLINE uint32_t CLEW_FUNCTION(find)(const struct clew_table *table, 
 
 #include "expression.h"
 
-static CLEW_INLINE uint32_t CLEW_FUNCTION(first_cell)(const struct clew_rule *rule) {
-    return rule->slot[0] | rule->slot[1] << 8 | rule->slot[2] << 16 | (uint32_t)rule->slot[3] << 24;
-}
-
 /* The CFA of a frame by a rule, into `place->cfa`. */
 static CLEW_INLINE int CLEW_FUNCTION(cfa)(int machine, const struct clew_rule *rule, struct clew_place *place) {
     const struct clew_frame *frame = place->frame;
@@ -263,7 +213,7 @@ static CLEW_INLINE int CLEW_FUNCTION(cfa)(int machine, const struct clew_rule *r
     if (kind == CLEW_CFA_NONE)
         return CLEW_NO_ROW;
     if (kind == CLEW_CFA_EXPRESSION) {
-        struct clew_cell cell = CLEW_CELL(place->table, CLEW_FUNCTION(first_cell)(rule));
+        struct clew_cell cell = CLEW_CELL(place->table, CLEW_FIRST_CELL(rule));
         if (cell.kind != CLEW_CELL_IS_EXPRESSION)
             return CLEW_BAD_RULE;
         return CLEW_FUNCTION(evaluate)(place, (uint32_t)cell.value, cell.other, 1, &place->cfa);
@@ -319,7 +269,7 @@ static CLEW_OUTLINE long CLEW_FUNCTION(cell)(CLEW_TURN number, void *state) {
     struct clew_fresh *fresh = state;
     if (number >= fresh->rule->slot[4])
         return 1;
-    struct clew_cell cell = CLEW_CELL(fresh->place->table, CLEW_FUNCTION(first_cell)(fresh->rule) + (uint32_t)number);
+    struct clew_cell cell = CLEW_CELL(fresh->place->table, CLEW_FIRST_CELL(fresh->rule) + (uint32_t)number);
     uint32_t reg = cell.reg;
     CLEW_APART(reg); /* the verifier has to see that what is compared is what is used */
     if (reg >= CLEW_REGISTERS)

@@ -15,23 +15,21 @@ import numpy.typing as npt
 from clew.errors import Error
 from clew.image import Image
 from clew.read.packed import PackedTable, layout
-from clew.read.packed.layout import PackedMachine
+from clew.read.packed.layout import PackedMachine, packed_machine
 from clew.table import Table
 from clew.target.model import Module
 from clew.walk.go_files import is_go
-from clew.write.packed import packed, packed_table
+from clew.write.packed import packed_table
 
 if TYPE_CHECKING:
     from clew.native.packed_walk import PackedFile, PackedWalker
     from clew.walk.fast import FastWalker
 
 
-def packed_machine(walker: FastWalker) -> PackedMachine | None:
-    """The machine of a walker's target, if packed tables are made for it."""
-    for target in layout.MACHINES:
-        if target.machine == walker.target.machine:
-            return target
-    return None
+_MASK = (1 << 64) - 1
+
+_files: WeakKeyDictionary[Table, PackedFile | None] = WeakKeyDictionary()
+"""What the extension takes of a file, by its table, which all processes that have the file share."""
 
 
 def packed_walker(walker: FastWalker) -> PackedWalker | None:
@@ -39,7 +37,7 @@ def packed_walker(walker: FastWalker) -> PackedWalker | None:
 
     The extension is built where there is a C compiler. Modules that lie upon each other are for the other walkers.
     """
-    target = packed_machine(walker)
+    target = packed_machine(walker.target.machine)
     try:
         from clew.native.packed_walk import PackedWalker
     except ImportError:
@@ -52,15 +50,8 @@ def packed_walker(walker: FastWalker) -> PackedWalker | None:
     return PackedWalker(target.number, walker.code_mask, loader.load, *columns)
 
 
-_MASK = (1 << 64) - 1
-
-
 def _columns(modules: list[Module]) -> tuple[list[int], list[int], list[int]]:
     return ([each.start for each in modules], [each.end for each in modules], [each.bias for each in modules])
-
-
-_files: WeakKeyDictionary[Table, PackedFile | None] = WeakKeyDictionary()
-"""What the extension takes of a file, by its table, which all processes that have the file share."""
 
 
 class _Loader:
@@ -82,22 +73,23 @@ class _Loader:
         return _files[table]
 
     def _file(self, module: Module, image: Image, table: Table) -> PackedFile | None:
-        from clew.native.packed_walk import PackedFile
-
         places = self._known_code.places(table, module)
         if places is None:
             return None
-        starts, ends = (np.array(column, np.uint64) for column in places)
         try:
-            opened = packed_table(image, table, check=False)
             try:
-                return PackedFile(opened.data, self._plain(opened), starts, ends)
+                return self._opened(packed_table(image, table, check=False), places)
             except ValueError:
-                # What is in the cache is damaged.
-                made = PackedTable(packed(table, image), image.name)
-                return PackedFile(made.data, self._plain(made), starts, ends)
+                # What is in the cache is damaged: checked here, it is not taken, but made anew.
+                return self._opened(packed_table(image, table), places)
         except Error:
             return None
+
+    def _opened(self, opened: PackedTable, places: tuple[list[int], list[int]]) -> PackedFile:
+        """Raises ValueError if the table is not sound."""
+        from clew.native.packed_walk import PackedFile
+
+        return PackedFile(opened.data, self._plain(opened), *(np.array(column, np.uint64) for column in places))
 
     def _plain(self, opened: PackedTable) -> npt.NDArray[np.uint8]:
         """Which rules are a register plus an offset, and registers near it: 1 or 0 for each."""

@@ -3,11 +3,6 @@
 
 #include "cfi.h"
 
-#ifdef __x86_64__
-#define SAVED 0x1f048u /* what a rule without cells can name: rbx rbp r12-r15 rip */
-#else
-#define SAVED 0x7ff80000u /* x19-x30 */
-#endif
 #define FARTHEST 0xffff
 
 static int fits(int64_t value) {
@@ -26,7 +21,7 @@ static int plain(const struct cfi_row *row, const struct cfi_cie *cie, struct cl
         switch (row->kind[number]) {
         case CFI_UNNAMED: continue;
         case CFI_AT_CFA:
-            if (number >= 32 || !(SAVED >> number & 1) || value & 7 || value >= 0 || value < -8 * FARTHEST)
+            if (number >= 32 || !(CLEW_SAVED(CFI_MACHINE) >> number & 1) || value & 7 || value >= 0 || value < -8 * FARTHEST)
                 return 0;
             saved |= 1u << number;
             same &= ~(1u << number);

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.errors import FormatError
+from clew.native.packed_rows import pages_of
 from clew.read.packed import layout
 from clew.read.packed.layout import PackedMachine
 
@@ -66,7 +67,7 @@ class Checker:
             start, size, first, pages = (int(segment[name]) for name in ("start", "size", "page", "pages"))
             if not size or start < end or start + size >= 1 << 64:
                 raise self.wrong("segments", index, "a segment is empty, or out of order")
-            if first != page or pages != -(-size >> layout.PAGE_BITS) or pages > len(self.parts["pages"]) - page:
+            if first != page or pages != pages_of(size) or pages > len(self.parts["pages"]) - page:
                 raise self.wrong("segments", index, "a segment's pages are not its own")
             end = start + size
             for number in range(pages):

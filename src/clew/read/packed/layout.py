@@ -13,20 +13,21 @@ import numpy as np
 from clew.arch import Default, Machine
 from clew.arch.aarch64 import AARCH64
 from clew.arch.x86_64 import X86_64
+from clew.native.packed_rows import BUCKET_BITS as BUCKET_BITS
+from clew.native.packed_rows import PAGE_BITS as PAGE_BITS
+from clew.native.packed_rows import PAGE_BUCKETS
+from clew.native.packed_rows import ROW_PADDING as ROW_PADDING
 
 MAGIC: Final = b"clw-pack"
 VERSION: Final = 1
 
-PAGE_BITS: Final = 16
-BUCKET_BITS: Final = 8
-ROW_PADDING: Final = 8
 MOST_SEGMENTS: Final = 64
 MOST_STEPS: Final = 1024
 MOST_DEPTH: Final = 16
 """Numbers on the stack of an expression."""
 MOST_CELLS: Final = 64
 
-PAGE_STRIDE: Final = (1 << PAGE_BITS - BUCKET_BITS) + 1
+PAGE_STRIDE: Final = PAGE_BUCKETS + 1
 """Buckets of a page, that of its last row included."""
 
 ESCAPED: Final = 0xFFFF
@@ -137,3 +138,8 @@ MACHINES: Final = (
     PackedMachine(X86_64, 1, 17, _bits((3, 3), (6, 6), (12, 16))),
     PackedMachine(AARCH64, 2, 33, _bits((19, 30))),
 )
+
+
+def packed_machine(machine: Machine) -> PackedMachine | None:
+    """What packed tables know of a machine; None if they are not made for it."""
+    return next((target for target in MACHINES if target.machine == machine), None)

@@ -26,16 +26,25 @@ def is_packed(data: bytes | memoryview) -> bool:
     return bytes(data[: len(layout.MAGIC)]) == layout.MAGIC
 
 
+def names_packed(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a packed table does; not if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return is_packed(file.read(len(layout.MAGIC)))
+    except OSError:
+        return False
+
+
 def open_packed(path: str | os.PathLike[str]) -> PackedTable | None:
     """The packed table in a file, mapped; None if the file cannot be opened, or is something else.
 
     Raises:
         FormatError: it is a packed table, and damaged or of another version.
     """
+    if not names_packed(path):
+        return None
     try:
         with open(path, "rb") as file:
-            if not is_packed(file.read(len(layout.MAGIC))):
-                return None
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None

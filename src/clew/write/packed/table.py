@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clew.errors import UsageError
 from clew.image import Image
-from clew.native.packed_rows import RowPacker, tally
+from clew.native.packed_rows import RowPacker, pages_of, tally
 from clew.native.packed_rules import RulePacker
 from clew.read.packed import layout
 from clew.read.packed.checksum import crc32, source_of
@@ -26,17 +26,13 @@ Buffer: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | U4 | npt.ND
 _ALIGNMENT = 32
 
 
-def packed_machine(table: Table) -> PackedMachine:
-    """What packed tables know of the table's machine.
-
-    Raises:
-        UsageError: they are not made for it.
-    """
-    for target in layout.MACHINES:
-        if target.machine == table.machine:
-            return target
-    names = " and ".join(target.machine.name for target in layout.MACHINES)
-    raise UsageError(f"packed tables are for {names}, and this is a table for {table.machine.name}")
+def _machine(table: Table) -> PackedMachine:
+    """What packed tables know of the table's machine. Raises UsageError if they are not made for it."""
+    target = layout.packed_machine(table.machine)
+    if target is None:
+        names = " and ".join(each.machine.name for each in layout.MACHINES)
+        raise UsageError(f"packed tables are for {names}, and this is a table for {table.machine.name}")
+    return target
 
 
 def packed(table: Table, image: Image | None = None, build_id: bytes | None = None) -> bytes:
@@ -54,7 +50,7 @@ def packed(table: Table, image: Image | None = None, build_id: bytes | None = No
         UsageError: packed tables are not made for this machine.
         FormatError: the rows are spread over far more addresses than the file has bytes.
     """
-    target = packed_machine(table)
+    target = _machine(table)
     if not table.normalised:
         table = table.normalise()
     pieces = stretches(table, image)
@@ -137,7 +133,7 @@ def _segments(pieces: list[Stretch]) -> npt.NDArray[np.void]:
     segments = np.zeros(len(pieces), layout.SEGMENT)
     page = 0
     for segment, piece in zip(segments, pieces, strict=True):
-        pages = -(-piece.size >> layout.PAGE_BITS)
+        pages = pages_of(piece.size)
         segment["start"], segment["size"], segment["page"], segment["pages"] = piece.address, piece.size, page, pages
         page += pages
     return segments
